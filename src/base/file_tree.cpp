@@ -321,7 +321,7 @@ bool FileTree::add(const std::string& path, FileEntry entry) {
   const std::string above = slash == 0 ? "/" : path.substr(0, slash);
   auto folder = entries_.find(above);
   if (folder == entries_.end()) {
-    if (!add(above, FileEntry())) // depth is limited by whoever makes paths
+    if (!add(above, FileEntry())) // the callers limit the depth of paths
       return false;
     folder = entries_.find(above);
   }

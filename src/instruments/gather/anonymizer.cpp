@@ -55,7 +55,7 @@ void set_half(Bytes16& bytes, std::size_t first, std::uint64_t value) {
     bytes[i] = static_cast<std::uint8_t>(value & 0xff);
 }
 
-/// Users that machines come with, and words of paths that a user's name may equal.
+/// Accounts of distributions, and parts of paths that may equal a user's name.
 bool is_common_word(std::string_view name) {
   static const std::set<std::string_view> words = {
       "root",  "daemon", "bin",   "sys",    "nobody", "mail",   "man",     "www-data", "backup",

@@ -25,7 +25,7 @@ public:
   explicit Anonymizer(const Secret& key) : key_(key) {}
 
   /// Replaces a host's name by "host1", "host2", ... by order of these calls; of "a.b.c" also "a".
-  /// Words of fewer than two letters, and "localhost", are left.
+  /// Names of fewer than two letters, and "localhost", are not replaced.
   void add_host(const std::string& name);
   /// Replaces a user's name by "user1", ... Names of the system's own users (root, nobody) and
   /// those that stand in paths on every machine (cuda, lib) are left.

@@ -56,7 +56,7 @@ void append(std::string& bytes, const T& value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
-/// Texts one behind the other, each with a zero byte.
+/// A string table: texts in sequence, each followed by a zero byte.
 class Strings {
 public:
   std::uint32_t add(std::string_view text) {

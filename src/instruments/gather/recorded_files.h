@@ -17,7 +17,7 @@ enum class Treatment {
   first_word,     ///< its first word
   command,        ///< the program's name and the number of its arguments
   environment,    ///< variables that recorded_variable() names
-  kernel_command, ///< words of the kernel's command line that `keep` names
+  kernel_command, ///< parameters of the kernel's command line that `keep` names
   mounts,         ///< lines of memory, huge pages and control groups
   maps,           ///< lines of communication libraries
   sockets,        ///< the connections of the process itself

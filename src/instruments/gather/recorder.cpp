@@ -75,8 +75,8 @@ std::string short_command(std::string_view content) {
   return text;
 }
 
-/// A copy of the kernel's text of an address in tcp or tcp6, replaced: words of 32 bits in the byte
-/// order of the machine, in hexadecimal.
+/// Replaces an address as /proc/net/tcp and tcp6 write it: 32-bit values in the byte order of the
+/// machine, in hexadecimal.
 std::string replaced_address(std::string_view text, Anonymizer& names) {
   const std::size_t colon = text.find(':');
   std::array<std::uint8_t, 16> bytes{};
@@ -103,24 +103,6 @@ std::string replaced_address(std::string_view text, Anonymizer& names) {
     result += fmt::format("{:08X}", word);
   }
   return result + std::string(text.substr(colon));
-}
-
-libraries::ReadAt reader_of(const FileDescriptor& file) {
-  return [&file](std::uint64_t offset, std::size_t count) {
-    std::string bytes(std::min<std::size_t>(count, 16U << 20), '\0');
-    std::size_t done = 0;
-    while (done < bytes.size() && offset + done < (1ULL << 62)) {
-      const ssize_t got = ::pread(file.get(), bytes.data() + done, bytes.size() - done,
-                                  static_cast<off_t>(offset + done));
-      if (got < 0 && errno == EINTR)
-        continue;
-      if (got <= 0)
-        break;
-      done += static_cast<std::size_t>(got);
-    }
-    bytes.resize(done);
-    return bytes;
-  };
 }
 
 bool is_refusal(int error_number) {
@@ -460,7 +442,7 @@ void Recorder::record_library(const std::string& path) {
       put_file(real, "", error_number);
     return;
   }
-  put_file(real, elf_excerpt(reader_of(file), libraries::library_kind(path)));
+  put_file(real, elf_excerpt(libraries::reader_of(file), libraries::library_kind(path)));
 }
 
 void Recorder::record_mapped_libraries() {
@@ -498,7 +480,9 @@ void Recorder::record_mapped_libraries() {
         // The links within that root are not ours to follow.
         if (open || is_refusal(error_number))
           put_file(inside,
-                   open ? elf_excerpt(reader_of(open), libraries::library_kind(file.path)) : "",
+                   open
+                       ? elf_excerpt(libraries::reader_of(open), libraries::library_kind(file.path))
+                       : "",
                    open ? 0 : error_number);
       } else {
         record_library(file.path);

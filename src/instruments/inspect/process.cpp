@@ -66,7 +66,7 @@ struct Address {
   bool loopback = false;
 };
 
-/// "0100007F:1F90" -> 127.0.0.1:8080: words of 32 bits in the byte order of the machine.
+/// "0100007F:1F90" -> 127.0.0.1:8080: 32-bit values in the byte order of the machine.
 std::optional<std::pair<Address, std::string>> parse_address(std::string_view text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos || (colon != 8 && colon != 32))

@@ -99,6 +99,8 @@ bool is_older_than(const std::string& path, double unix_s) {
          static_cast<double>(status.stx_btime.tv_sec) < unix_s;
 }
 
+} // namespace
+
 ReadAt reader_of(const FileDescriptor& file) {
   return [&file](std::uint64_t offset, std::size_t count) {
     std::string bytes(std::min<std::size_t>(count, 16U << 20), '\0');
@@ -116,8 +118,6 @@ ReadAt reader_of(const FileDescriptor& file) {
     return bytes;
   };
 }
-
-} // namespace
 
 std::string reason_of(int error_number) {
   const std::string text = std::generic_category().message(error_number);

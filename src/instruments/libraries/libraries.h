@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/file_descriptor.h"
 #include "src/base/sysroot.h"
 #include "src/instruments/libraries/elf.h"
 
@@ -93,6 +94,10 @@ struct Library {
 /// Whether a constant or the name of a symbol in an ELF file is this text, or ends with it; false
 /// if it cannot be read.
 bool has_text(const Sysroot& sysroot, const std::string& path, const std::string& text);
+
+/// Reads an open file at any offset, at most 16 MiB a call, without moving its position. `file`
+/// must outlive the result.
+ReadAt reader_of(const FileDescriptor& file);
 
 /// Reads each file once, whatever number of processes map it.
 class LibraryReader {
