@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/catalogue_file.h"
 #include "src/base/finding.h"
 #include "src/base/sysroot.h"
 #include "src/instruments/doctor/doctor.h"
@@ -20,7 +21,8 @@ struct KernelMessage {
   Severity severity = Severity::warning;
   std::string action;    ///< "none", "restart-app", "reset-gpu", "reboot", "replace", "investigate"
   std::size_t least = 1; ///< how often it must appear on one device
-  std::string pattern, meaning, fix, example;
+  LinePattern pattern;
+  std::string meaning, fix, example;
   std::string source; ///< the reference, not its name
 };
 
@@ -44,13 +46,6 @@ struct KernelLine {
 /// -k, or of syslog. Empty if it is another program's.
 std::optional<KernelLine> parse_kernel_line(std::string_view line);
 
-/// Where the message has the pattern, and what stands for its {}.
-struct PatternMatch {
-  std::size_t begin = 0;
-  std::string_view captured;
-};
-std::optional<PatternMatch> match_kernel_pattern(std::string_view pattern,
-                                                 std::string_view message);
 /// The address of a PCI function in the message that is nearest to what was matched: the first
 /// behind `begin`, or else the last one before it.
 std::optional<PciAddress> address_in(std::string_view message, std::size_t begin);

@@ -549,11 +549,10 @@ void Recorder::record_kernel_log() {
   const std::vector<doctor::KernelMessage>& messages = doctor::kernel_messages();
   const std::string kept = lines_that(read.log.text, [&messages](std::string_view line) {
     const auto parsed = doctor::parse_kernel_line(line);
-    return parsed &&
-           std::any_of(
-               messages.begin(), messages.end(), [&parsed](const doctor::KernelMessage& message) {
-                 return doctor::match_kernel_pattern(message.pattern, parsed->message).has_value();
-               });
+    return parsed && std::any_of(messages.begin(), messages.end(),
+                                 [&parsed](const doctor::KernelMessage& message) {
+                                   return message.pattern.matches(parsed->message);
+                                 });
   });
   const std::string place = starts_with(read.log.origin, "/") ? read.log.origin : "/dev/kmsg";
   put_file(place, text(kept));
