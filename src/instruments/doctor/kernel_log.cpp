@@ -248,9 +248,7 @@ KernelEvents find_kernel_events(std::string_view log, const std::vector<KernelMe
   std::map<std::tuple<const KernelMessage*, std::optional<PciAddress>, std::string>, std::size_t>
       known;
   while (!log.empty()) {
-    const std::size_t end = log.find('\n');
-    std::string_view raw = log.substr(0, end);
-    log = end == std::string_view::npos ? std::string_view() : log.substr(end + 1);
+    std::string_view raw = take_line(log);
     if (!raw.empty() && raw.back() == '\r')
       raw.remove_suffix(1);
     const std::optional<KernelLine> line = parse_kernel_line(raw);

@@ -27,15 +27,6 @@ std::string proc(int pid) {
   return "/proc/" + std::to_string(pid);
 }
 
-template <class Visit>
-void each_line(std::string_view text, Visit visit) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    visit(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
-
 /// The lines that `keep` accepts, each with a line feed.
 template <class Keep>
 std::string lines_that(std::string_view text, Keep keep) {

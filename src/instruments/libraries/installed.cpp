@@ -111,11 +111,7 @@ private:
 
 template <class Visit>
 void each_row(std::string_view text, Visit visit) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    visit(trim(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  each_line(text, [&visit](std::string_view line) { visit(trim(line)); });
 }
 
 bool is_name_character(char c) {
