@@ -41,7 +41,7 @@ ALONE_IN_SOURCES = {
     "reports/compare/host_differences.cpp": {"--query"},  # mlxfwmanager's
     "cli/gather.cpp": {"--zstd"},  # tar's
     "cli/run.cpp": {"--its-option"},  # of any program
-    "reports/finding_reference.cpp": {"--cap-add"},  # of docker and podman
+    "reports/check_findings.cpp": {"--cap-add"},  # of docker and podman
     "src/base/secret_filter.cpp": {"--api", "--gmca", "--mca", "--name", "--no-"},
     "src/instruments/check/expectation.cpp": {"--query"},  # mlxfwmanager's
     "src/instruments/doctor/system.cpp": {"--cap-add"},  # of docker and podman
