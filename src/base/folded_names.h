@@ -13,8 +13,8 @@ std::vector<std::string> folded_names(const std::vector<std::string>& names);
 /// The same as text: "a, b, node[001-120]".
 std::string fold_names(const std::vector<std::string>& names);
 
-/// "0-3,8"; numbers may come in any order. With more than `most` ranges, the others are counted:
-/// "0,2,4 and 9 more".
-std::string fold_numbers(std::vector<int> numbers, std::size_t most = 8);
+/// "0-3,8"; numbers may come in any order. With more than `max_shown` ranges, the others are
+/// counted: "0,2,4 and 9 more".
+std::string fold_numbers(std::vector<int> numbers, std::size_t max_shown = 8);
 
 } // namespace shmemctl
