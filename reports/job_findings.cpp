@@ -363,7 +363,7 @@ std::vector<FindingReference> report_findings() {
        "Measure both on a machine that does nothing else, several runs on each side."},
       {"merge-left-out", group, "info",
        "`report merge`: the reports differ in topology, mapping, simulation or hot spots, so the "
-       "merged one has none. Topology and mapping stand with each run (`runs[].topology`), and the "
+       "merged one has none. Topology and mapping are with each run (`runs[].topology`), and the "
        "page draws them.",
        "The parts are compared for equality.",
        "Read that part with the run, or in the single reports."},

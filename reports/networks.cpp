@@ -76,7 +76,7 @@ Links completed(const Links& links, const Links& back) {
   return all;
 }
 
-/// Node pairs of the same links. In those of both directions either order may stand.
+/// Node pairs of the same links. In those of both directions, either order is possible.
 struct Group {
   std::string transport;
   Links links;
@@ -84,7 +84,7 @@ struct Group {
   auto operator<=>(const Group&) const = default;
 };
 
-/// A group that pairs belong to, and whether they stand in it in the other order.
+/// A group that pairs belong to, and whether they are in it in the other order.
 struct Membership {
   Group group;
   bool turned = false;

@@ -112,7 +112,7 @@ std::vector<std::string> folded_names(const std::vector<std::string>& names) {
       folded.push_back(name_with(members.front(), -1, ""));
       continue;
     }
-    // The last one is counted; names that differ in others stand apart.
+    // The last one is counted; names that differ in others are apart.
     const int counted_number = varying.back();
     std::vector<std::pair<std::string, std::vector<std::string>>> groups;
     std::map<std::string, std::size_t> group_of;

@@ -7,7 +7,7 @@
 namespace shmemctl {
 
 /// Names that differ in one number as one, as Slurm and ClusterShell write them: "node[001-003,7]".
-/// Equal names stand once; order of first appearance, numbers ascending.
+/// Equal names are there once; order of first appearance, numbers ascending.
 /// @return each a name, or several in brackets
 std::vector<std::string> folded_names(const std::vector<std::string>& names);
 /// The same as text: "a, b, node[001-120]".

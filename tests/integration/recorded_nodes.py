@@ -1,7 +1,7 @@
 """Nodes of tests/recorded: folders as `--sysroot` reads them, made from the tables of a case.json.
 
 A whole tree of a node with eight GPUs is some thousand files and links, nearly all alike. What is the
-same on all nodes of a kind stands here, and a case.json says how its node differs.
+same on all nodes of a kind is here, and a case.json says how its node differs.
 """
 import json
 import pathlib

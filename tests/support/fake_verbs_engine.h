@@ -98,7 +98,7 @@ inline FakeVerbs::QueuePair* FakeVerbs::pick() {
 }
 
 /// Which of a queue pair's requests is carried out next: the first, or one that need not wait for
-/// those before it. Atomics and messages wait for WRITEs, atomics and messages; what stands at or
+/// those before it. Atomics and messages wait for WRITEs, atomics and messages; what is at or
 /// behind a fence, for the READs and atomics before that.
 inline std::size_t FakeVerbs::next_of(const QueuePair& from) {
   constexpr std::size_t max_requests = 16;

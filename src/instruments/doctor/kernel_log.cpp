@@ -213,7 +213,7 @@ enum class Start { none, boot, driver, driver_loaded };
 Start start_at(std::string_view message) {
   if (starts_with(message, "Linux version "))
     return Start::boot;
-  // It is the first message of a load; failures to initialise a GPU may stand between it and the
+  // It is the first message of a load; failures to initialise a GPU may come between it and the
   // line that names the version.
   if (starts_with(message, "nvidia-nvlink: Nvlink Core is being initialized"))
     return Start::driver;

@@ -37,7 +37,7 @@ const std::vector<KernelMessage>& kernel_messages();
 /// "restart the application" for "restart-app".
 std::string action_words(const std::string& action);
 
-/// One line of a log without what stands before the message. `time` is as the log writes it, "" if
+/// One line of a log without what is before the message. `time` is as the log writes it, "" if
 /// the line has none; seconds since boot as "12.345678".
 struct KernelLine {
   std::string_view time, message;
@@ -56,7 +56,7 @@ struct KernelEvent {
   std::optional<PciAddress> address;
   std::string detail; ///< what the pattern's {} is
   std::size_t count = 0;
-  /// How many of them stand before a start that cures such an event, and which start that was: "the
+  /// How many of them are before a start that cures such an event, and which start that was: "the
   /// driver was loaded again", "the last boot".
   std::size_t cured = 0;
   std::string cure;

@@ -22,14 +22,14 @@ public:
       : take_(std::move(take)) {}
 
   void feed(std::string_view block);
-  /// After the last block: the text behind the last line end, if there is any.
+  /// After the last block: the text after the last newline, if there is any.
   void finish();
 
   std::uint64_t lines() const { return lines_; }
   std::uint64_t bytes() const { return bytes_; }
   /// Lines of which only the first max_line_bytes were taken.
   std::uint64_t cut_lines() const { return cut_lines_; }
-  /// Whether text stood behind the last line end.
+  /// Whether text follows the last newline.
   bool ended_within_line() const { return ended_within_line_; }
 
 private:

@@ -34,7 +34,7 @@ struct RankLog {
   ProcessSetup setup;
   std::uint64_t lines = 0;
   Place last;                         ///< its last line
-  std::map<std::size_t, Place> steps; ///< catalogue's position -> where it stands first
+  std::map<std::size_t, Place> steps; ///< catalogue's position -> where it is first
   std::set<std::size_t> messages;     ///< positions of known messages that it wrote
 };
 

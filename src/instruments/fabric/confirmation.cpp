@@ -37,7 +37,7 @@ public:
   SecondMeasurement plan(std::size_t max_rounds) {
     for (std::size_t i = 0; i < suspects_.size(); ++i)
       add_checks(i);
-    // The pairs of a host stand together: in another order, they share no round with each other.
+    // The pairs of a host are together: in another order, they share no round with each other.
     std::shuffle(wanted_.begin(), wanted_.end(), random_);
     // Pairs may be many: what matters more finds room first.
     std::stable_partition(wanted_.begin(), wanted_.end(), [&](const auto& check) {

@@ -358,7 +358,7 @@ std::string rdma_text(RdmaResource kind, const RdmaResources& resources) {
         text += fmt::format("dev - cqn {} pid {}\n", at, pid);
       break;
     case RdmaResource::memory_region:
-      // The sum is what is kept: it stands in the first.
+      // The sum is what is kept: it is in the first.
       for (std::size_t at = 0; at < use.memory_regions; ++at)
         text +=
             fmt::format("dev - mrn {} mrlen {} pid {}\n", at, at == 0 ? use.memory_bytes : 0, pid);

@@ -197,7 +197,7 @@ TEST(Merge, PartsThatDifferAreLeftOutWithAFinding) {
     EXPECT_EQ(each.runs[1].topology, second.report.topology);
     EXPECT_TRUE(each.topology.is_null());
   }
-  // Where all agree, it stands once.
+  // Where all agree, it is there once.
   const Report alike = merge_reports({first, third});
   EXPECT_EQ(alike.topology, first.report.topology);
   EXPECT_TRUE(alike.runs[0].topology.is_null());

@@ -1,4 +1,4 @@
-// What stands below, who reaches whom, and what is said where nobody does.
+// What is below, who reaches whom, and what is said where nobody does.
 #include "tests/unit/transports/mlx5/transports/mlx5_world.h"
 #include "transports/rc/segment_key.h"
 
