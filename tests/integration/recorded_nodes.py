@@ -100,9 +100,9 @@ class RecordedMachine(RecordedNode):
 
     @staticmethod
     def _switches(spec):
-        """PCIe switches with what hangs on each; `pairs`: so many with a GPU and a NIC, on two sockets."""
-        if "pairs" in spec:
-            count = spec["pairs"]
+        """PCIe switches with what hangs on each; `gpu_switches`: how many have a GPU and a NIC, on two sockets."""
+        if "gpu_switches" in spec:
+            count = spec["gpu_switches"]
             return [{"gpus": 1, "nics": [spec["nic"]] * spec.get("nics_per_gpu", 1), "numa": 2 * i // count}
                     for i in range(count)]
         return spec.get("switches", [])

@@ -46,7 +46,7 @@ private:
 /// folder, or is compressed.
 void read_log(const std::string& path, LineSplitter& lines);
 
-/// Who wrote a line, as far as the line itself tells.
+/// Who wrote a line, as far as the line itself says.
 struct LineOrigin {
   /// By the launcher: `[1,3]<stdout>:` (mpirun), `3: ` (srun --label), `[rank3]:` (PyTorch).
   std::optional<int> rank;

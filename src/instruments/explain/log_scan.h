@@ -29,7 +29,7 @@ struct LogFile {
 struct RankLog {
   std::string name;        ///< "rank 3", "node1:4711", "train.log"
   std::optional<int> rank; ///< as the launcher or the library numbers it
-  std::string host;        ///< "" if the log does not tell
+  std::string host;        ///< "" if the log does not say
   std::string process;     ///< "host:pid", or ""
   ProcessSetup setup;
   std::uint64_t lines = 0;

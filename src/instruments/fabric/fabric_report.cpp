@@ -146,7 +146,7 @@ ResultRow pair_row(const Result& result, const PairFigure& figure, bool latency)
   row.unit = "us";
   if (latency) {
     row.stats = single(static_cast<double>(figure.latency_us));
-    row.reason = "words of 8 bytes are not compared";
+    row.reason = "8-byte puts are not compared";
   } else {
     const auto GBps = static_cast<double>(figure.GBps);
     row.stats = single(message_us(size_bytes, GBps));

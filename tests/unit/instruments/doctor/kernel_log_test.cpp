@@ -32,7 +32,7 @@ std::string address_text(std::string_view message, std::size_t begin = 0) {
   return address ? to_string(*address) : "none";
 }
 
-/// A boot of a healthy GPU node: made up, in the words of the drivers.
+/// A boot of a healthy GPU node: invented, in the drivers' wording.
 constexpr const char* healthy_boot =
     R"([    0.000000] Linux version 6.8.0-45-generic (buildd@lcy02) (x86_64-linux-gnu-gcc-13)
 [    0.000000] Command line: BOOT_IMAGE=/boot/vmlinuz-6.8.0-45-generic root=UUID=0000 ro iommu=pt
