@@ -107,6 +107,17 @@ TEST(Threshold, RowsWithoutTheNumberMissItUnlessAPatternFoundThem) {
   EXPECT_EQ(hold("put.p50_ns<100").missed.size(), 2u); // they are in us
 }
 
+TEST(Threshold, TheFixForP99SaysHowManySamplesItTakes) {
+  const auto fix_of = [](const std::string& expression) {
+    const Findings findings = threshold_findings({hold(expression)});
+    return findings.size() == 1 ? findings[0].fix : std::string("no finding");
+  };
+  EXPECT_EQ(fix_of("put.p99_us<100"), "find out why the row does not meet it; p99 takes 100 "
+                                      "samples: -D 5 measures more, or change --require");
+  EXPECT_EQ(fix_of("put.p50_us<2"), "find out why the row does not meet it, or change --require");
+  EXPECT_EQ(fix_of("put.p50_us<100"), "no finding");
+}
+
 TEST(Threshold, FailedAndSkippedRowsMissIt) {
   std::vector<LoadedReport> loaded = reports();
   loaded[0].report.results[0].verified = Verified::failed;
