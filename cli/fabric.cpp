@@ -36,8 +36,8 @@ double soak_s(const std::string& text) {
   if (text.empty())
     return 0;
   const std::optional<double> seconds = parse_duration_s(text);
-  constexpr double most_s = 30 * 86400;
-  if (!seconds || *seconds < 1 || *seconds > most_s)
+  constexpr double max_s = 30 * 86400;
+  if (!seconds || *seconds < 1 || *seconds > max_s)
     throw Error(ExitCode::usage, "--soak " + text, "", "invalid duration",
                 "pass 1 to 2592000 seconds, or 90s, 30m, 8h, 2d");
   return *seconds;

@@ -39,7 +39,7 @@ std::string flags_text(const CLI::Option& option) {
     flags.push_back("--" + name);
   std::string text = join(flags, ", ");
   if (option.get_snames().empty())
-    text.insert(0, "    "); // long names stand in one column
+    text.insert(0, "    "); // long names are in one column
   const std::string value = value_name(option);
   return value.empty() ? text : text + " " + value;
 }
@@ -145,7 +145,7 @@ private:
       text += "\n" + std::string(column, ' ');
     else
       text += std::string(static_cast<std::size_t>(column) - head.size() - 2, ' ');
-    // As if it began at column 0, because what stands before it has that width already.
+    // As if it began at column 0, because what is before it has that width already.
     const std::string lines =
         wrapped(std::string(column, ' ') + meaning, width_, column).substr(column);
     text += lines + "\n";

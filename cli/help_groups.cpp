@@ -16,7 +16,7 @@ struct Group {
   const char* flags; ///< long names without dashes, separated by blanks
 };
 
-/// A flag that has no row here stands under "Options".
+/// A flag that has no row here is listed under "Options".
 constexpr Group option_groups[] = {
     {"bench", "Sizes and traffic", "min-bytes max-bytes step-factor traffic pair bidir window"},
     {"bench", "Who issues, and where the buffers are", "initiator memory scope ctas threads graph"},

@@ -295,31 +295,14 @@ bool watches_as_job(const Context& context, const HotspotFlags& flags) {
 }
 
 /// The first PE of each machine watches it; PE 0 shows all of them.
-ExitCode run_hotspots_job(Context context, const HotspotFlags& flags) {
-  const Context given = context;
-  // Only PE 0 writes files and prints, and which process that is is known only later.
-  context.json_path.clear();
-  context.csv_path.clear();
-  context.quiet = true;
-  return with_session(context, [&](Session& session, const Options& options) {
-    session.phase("opening the bootstrap");
-    BootstrapRequest request;
-    request.options = &options;
-    request.environment = context.environment;
-    const std::unique_ptr<Bootstrap> bootstrap =
-        open_bootstrap(std::move(request),
-                       Deadline::after(std::chrono::duration<double>(options.number("TIMEOUT"))));
-    if (bootstrap->rank() == 0) {
-      context.json_path = given.json_path;
-      context.csv_path = given.csv_path;
-      context.quiet = given.quiet;
-      session.output().set_targets({given.json_path, given.csv_path, given.force});
-    }
+ExitCode run_hotspots_job(const Context& context, const HotspotFlags& flags) {
+  return with_bootstrap(context, [&flags](const BootstrapSession& job) {
     if (!flags.thresholds.empty())
-      session.phase("reading " + flags.thresholds);
-    HotspotRun run{session, context, options, flags, read_thresholds(flags.thresholds), {}, "", {}};
+      job.session.phase("reading " + flags.thresholds);
+    NicThresholds limits = read_thresholds(flags.thresholds);
+    HotspotRun run{job.session, job.context, job.options, flags, std::move(limits), {}, "", {}};
     read_node(run);
-    JobWatch watch(run, *bootstrap);
+    JobWatch watch(run, job.bootstrap);
     return flags.watch_s ? watch.again_and_again() : watch.for_a_time();
   });
 }

@@ -280,32 +280,14 @@ private:
   bool looks_ = false;
 };
 
-ExitCode inspect_job(Context context, const InspectFlags& flags) {
+ExitCode inspect_job(const Context& context, const InspectFlags& flags) {
   if (!flags.pids.empty())
     throw bad_inspect("PID " + flags.pids.front(), "the nodes of a job have processes of their own",
                       "pass --user NAME or --all, or start inspect without a launcher");
-  const Context given = context;
-  // Only PE 0 writes files and prints, and which process that is is known only later.
-  context.json_path.clear();
-  context.csv_path.clear();
-  context.quiet = true;
-  return with_session(context, [&](Session& session, const Options& options) {
-    session.phase("opening the bootstrap");
-    BootstrapRequest request;
-    request.options = &options;
-    request.environment = context.environment;
-    const std::unique_ptr<Bootstrap> bootstrap =
-        open_bootstrap(std::move(request),
-                       Deadline::after(std::chrono::duration<double>(options.number("TIMEOUT"))));
-    if (bootstrap->rank() == 0) {
-      context.json_path = given.json_path;
-      context.csv_path = given.csv_path;
-      context.quiet = given.quiet;
-      session.output().set_targets({given.json_path, given.csv_path, given.force});
-    }
-    const std::string root = options.text("SYSROOT");
+  return with_bootstrap(context, [&flags](const BootstrapSession& job) {
+    const std::string root = job.options.text("SYSROOT");
     const Sysroot sysroot(root.empty() ? "/" : root);
-    JobInspector inspector(session, context, flags, options, sysroot, *bootstrap);
+    JobInspector inspector(job.session, job.context, flags, job.options, sysroot, job.bootstrap);
     return flags.watch_s ? inspector.repeatedly() : inspector.once();
   });
 }

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <utility>
 
 #include "cli/terminal.h"
 #include "reports/text.h"
@@ -28,6 +29,7 @@
 #include "src/model/topo/mapping/request.h"
 #include "src/model/topo/readers/reader.h"
 #include "src/model/topo/writers/writer.h"
+#include "src/runtime/bootstrap/select.h"
 
 namespace shmemctl {
 
@@ -192,6 +194,30 @@ ExitCode with_session(Context& context,
     }
     throw;
   }
+}
+
+ExitCode with_bootstrap(Context context, const std::function<ExitCode(BootstrapSession)>& body) {
+  const Context given = context;
+  // Which process is PE 0 is known only later.
+  context.json_path.clear();
+  context.csv_path.clear();
+  context.quiet = true;
+  return with_session(context, [&](Session& session, const Options& options) {
+    session.phase("opening the bootstrap");
+    BootstrapRequest request;
+    request.options = &options;
+    request.environment = context.environment;
+    const std::unique_ptr<Bootstrap> bootstrap =
+        open_bootstrap(std::move(request),
+                       Deadline::after(std::chrono::duration<double>(options.number("TIMEOUT"))));
+    if (bootstrap->rank() == 0) {
+      context.json_path = given.json_path;
+      context.csv_path = given.csv_path;
+      context.quiet = given.quiet;
+      session.output().set_targets({given.json_path, given.csv_path, given.force});
+    }
+    return body({session, context, options, *bootstrap});
+  });
 }
 
 nlohmann::json described_host(const Node& node, const Sysroot* sysroot) {

@@ -1,6 +1,7 @@
 // Shared by topo, doctor and check: where the node comes from, the report, its deadline, its end.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "src/instruments/doctor/doctor.h"
 #include "src/model/topo/mapping/mapping.h"
 #include "src/model/topo/node.h"
+#include "src/runtime/bootstrap/bootstrap.h"
 
 namespace shmemctl {
 
@@ -88,6 +90,16 @@ private:
 /// results so far.
 ExitCode with_session(Context& context,
                       const std::function<ExitCode(Session&, const Options&)>& body);
+
+/// One PE of a job that a launcher started.
+struct BootstrapSession {
+  Session& session;
+  const Context& context; ///< without files and output except on PE 0
+  const Options& options;
+  Bootstrap& bootstrap;
+};
+/// The same, on every PE of a job: opens the bootstrap first. Only PE 0 writes files and prints.
+ExitCode with_bootstrap(Context context, const std::function<ExitCode(BootstrapSession)>& body);
 
 /// An empty report of this run.
 Report new_report(const Context& context, const Options& options);

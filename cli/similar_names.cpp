@@ -9,7 +9,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::size_t most_names = 3;
+constexpr std::size_t max_names = 3;
 constexpr std::size_t shortest_abbreviation = 2, shortest_beginning = 3;
 
 /// "--HCA_List" -> "hca-list"; "NVSHMEM_HCA_LIST" -> "hca-list"
@@ -46,7 +46,7 @@ std::vector<std::string> similar_names(std::string_view word,
   if (asked.empty())
     return {};
   const auto few = [](std::vector<std::string> found) {
-    return found.size() > most_names ? std::vector<std::string>() : found;
+    return found.size() > max_names ? std::vector<std::string>() : found;
   };
   if (auto found = those(names, [&](const std::string& name) { return plain(name) == asked; });
       !found.empty())

@@ -7,7 +7,7 @@
 
 namespace shmemctl {
 
-/// The names that `word` may stand for, best first, at most three; nothing if none is near. In this
+/// The names that `word` may mean, best first, at most three; nothing if none is near. In this
 /// order: the same name written otherwise (case, _ for -, an environment variable's name, with or
 /// without "no-", its letters in another order: "form" of "from"); names that `word` abbreviates
 /// ("min" of "min-bytes", "topk" of "num-topk"); the nearest spelling by edit distance; names that

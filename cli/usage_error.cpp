@@ -187,7 +187,7 @@ std::string meant_flag(const Chain& chain, const std::string& flag) {
 }
 
 UsageError unknown_option(const Chain& chain, const std::string& argument) {
-  constexpr std::size_t most_takers = 4;
+  constexpr std::size_t max_takers = 4;
   const std::string flag = argument.substr(0, argument.find('='));
   const std::string command = command_of(chain);
   const std::string list = command + " --help lists all options";
@@ -201,7 +201,7 @@ UsageError unknown_option(const Chain& chain, const std::string& argument) {
             "write it before " + chain.back()->get_name() + ", or after the command"};
   std::vector<std::string> takers =
       flag.size() > 2 ? takers_of(flag, *chain.front(), "") : std::vector<std::string>();
-  takers.resize(std::min(takers.size(), most_takers));
+  takers.resize(std::min(takers.size(), max_takers));
   const std::string elsewhere =
       takers.empty() ? "" : flag + " is an option of " + join(takers, ", ") + "; ";
   return {command + ": unknown option " + printable(flag),

@@ -15,7 +15,7 @@ if(NOT clash EQUAL -1)
 endif()
 set(hash "")
 if(HASH)
-  # It stands in an element of a page, which these would end.
+  # It is in an element of a page, which these would end.
   string(REGEX MATCH "</(script|style)|<!--" end "${text}")
   if(end)
     message(FATAL_ERROR "${INPUT} holds ${end}, which would end its element")

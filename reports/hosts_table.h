@@ -34,7 +34,7 @@ struct HostsTable {
 HostsTable hosts_table(const std::vector<nlohmann::json>& hosts);
 
 /// The table of a report with several hosts, "" for another one. Where it is wider than
-/// the style's width, what all hosts have in common stands above it. Of more than 50 rows the first
+/// the style's width, what all hosts have in common is above it. Of more than 50 rows the first
 /// ones, with `verbose` all.
 std::string hosts_text(const nlohmann::json& hosts, const TextStyle& style);
 

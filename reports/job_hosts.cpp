@@ -16,8 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t most_kinds = 16; ///< besides that of the first host
-constexpr std::size_t most_bytes = std::size_t{8} << 20;
+constexpr std::size_t max_kinds = 16; ///< besides that of the first host
+constexpr std::size_t max_bytes = std::size_t{8} << 20;
 constexpr std::size_t piece_bytes = std::size_t{128} << 10;
 
 /// What a leader says at first: its host, and how long the rest of it is.
@@ -62,9 +62,9 @@ std::vector<Kind> kinds_of(const std::vector<std::optional<Introduction>>& hosts
 
 /// Why topology and mapping of a kind are not sent; "" if they are. @param index of the kind
 std::string why_left_out(std::size_t index, std::size_t size_bytes) {
-  if (index > most_kinds)
-    return fmt::format("{} other kinds of nodes are in this report", most_kinds);
-  if (size_bytes > most_bytes)
+  if (index > max_kinds)
+    return fmt::format("{} other kinds of nodes are in this report", max_kinds);
+  if (size_bytes > max_bytes)
     return "it is larger than 8 MiB";
   return {};
 }

@@ -23,7 +23,7 @@ using Links = std::set<NetworkLink>;
 /// Of one node pair in one direction, by transport.
 using Ways = std::map<std::string, Links>;
 
-constexpr std::size_t most_rows = 50, most_links = 4;
+constexpr std::size_t max_rows = 50, max_links = 4;
 
 /// Gives equal values the same number.
 template <class T>
@@ -76,7 +76,7 @@ Links completed(const Links& links, const Links& back) {
   return all;
 }
 
-/// Node pairs of the same links. In those of both directions either order may stand.
+/// Node pairs of the same links. In those of both directions, either order is possible.
 struct Group {
   std::string transport;
   Links links;
@@ -84,7 +84,7 @@ struct Group {
   auto operator<=>(const Group&) const = default;
 };
 
-/// A group that pairs belong to, and whether they stand in it in the other order.
+/// A group that pairs belong to, and whether they are in it in the other order.
 struct Membership {
   Group group;
   bool turned = false;
@@ -346,10 +346,10 @@ std::string links_text(const NetworkRow& row) {
     return sides + " (each with its like)";
   std::vector<std::string> words;
   for (const NetworkLink& link : different)
-    if (words.size() < most_links)
+    if (words.size() < max_links)
       words.push_back(name_of(link.first) + arrow + name_of(link.second));
-  if (different.size() > most_links)
-    words.push_back("and " + std::to_string(different.size() - most_links) + " more");
+  if (different.size() > max_links)
+    words.push_back("and " + std::to_string(different.size() - max_links) + " more");
   return join(words, ", ");
 }
 
@@ -386,7 +386,7 @@ std::string networks_text(const std::vector<NetworkRow>& rows,
   if (merged)
     columns.insert(columns.begin(), {"run", Align::right});
   Table table(columns);
-  const std::size_t shown = style.verbose ? rows.size() : std::min(rows.size(), most_rows);
+  const std::size_t shown = style.verbose ? rows.size() : std::min(rows.size(), max_rows);
   for (std::size_t i = 0; i < shown; ++i) {
     const NetworkRow& row = rows[i];
     const std::string links = links_text(row);
@@ -419,13 +419,13 @@ std::vector<std::string> distinct_node_names(std::vector<std::string> names) {
 } // namespace
 
 std::vector<std::string> node_names_of(const json& hosts) {
-  constexpr double most_nodes = 1 << 20; // a report may say anything
+  constexpr double max_nodes = 1 << 20; // a report may say anything
   std::vector<std::string> names;
   if (!hosts.is_array())
     return names;
   for (const json& host : hosts)
     for (const json& node : view::list(host, "nodes")) {
-      if (!node.is_number_integer() || node.get<double>() < 0 || node.get<double>() >= most_nodes)
+      if (!node.is_number_integer() || node.get<double>() < 0 || node.get<double>() >= max_nodes)
         continue;
       const auto at = node.get<std::size_t>();
       names.resize(std::max(names.size(), at + 1));

@@ -1,4 +1,4 @@
-// Result rows as a table of at most 100 columns: what all rows have in common stands above it.
+// Result rows as a table of at most 100 columns: what all rows have in common is above it.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace shmemctl {
 /// Rows of a report, in its order.
 using ResultRows = std::vector<const ResultRow*>;
 
-/// The columns of a table, and the parameters that stand above it instead.
+/// The columns of a table, and the parameters that are above it instead.
 class ResultColumns {
 public:
   /// For rows that are all known: parameters in which they differ are columns.
@@ -54,7 +54,7 @@ private:
 };
 
 /// One case after another, in a block each; those that have the same parameters share one. Reasons
-/// for what a row does not have stand below.
+/// for what a row does not have are below.
 std::string result_blocks_text(const ResultRows& rows, const TextStyle& style);
 
 /// What the rows of a case say once, below them: why one failed, was skipped or not verified, why
@@ -80,7 +80,7 @@ public:
 
   /// The row's line, after headers where it is the first or has other columns.
   std::string add(const ResultRow& row);
-  /// What stands below the rows.
+  /// What is below the rows.
   std::string end() const;
 
 private:

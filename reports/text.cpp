@@ -132,7 +132,7 @@ Findings beside_checks(const Report& report) {
   return others;
 }
 
-/// The parts of `check` stand at the end, in its verdict.
+/// The parts of `check` are at the end, in its verdict.
 std::vector<CheckRow> without_parts(std::vector<CheckRow> checks) {
   std::erase_if(checks, [](const CheckRow& check) { return check.group == verdict_group; });
   return checks;

@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int widest = 100, indent = 11;
-constexpr std::size_t most_named = 8;
+constexpr std::size_t max_named = 8;
 
 std::string line(const std::string& name, const std::string& text) {
   if (text.empty())
@@ -29,11 +29,11 @@ std::string line(const std::string& name, const std::string& text) {
 
 /// "a, b, c and 5 more"
 std::string some_of(const std::vector<std::string>& words) {
-  if (words.size() <= most_named)
+  if (words.size() <= max_named)
     return join(words, ", ");
   const std::vector<std::string> first(words.begin(),
-                                       words.begin() + static_cast<std::ptrdiff_t>(most_named));
-  return join(first, ", ") + " and " + std::to_string(words.size() - most_named) + " more";
+                                       words.begin() + static_cast<std::ptrdiff_t>(max_named));
+  return join(first, ", ") + " and " + std::to_string(words.size() - max_named) + " more";
 }
 
 /// A word that a shell would take apart, in quotes.
@@ -108,18 +108,18 @@ std::string job_words(const Report& report) {
 
 /// A line for each group of pairs of nodes that are alike.
 std::string network_lines(const Report& report) {
-  constexpr std::size_t most_lines = 4;
+  constexpr std::size_t max_lines = 4;
   const std::vector<std::string> names = node_names_of(report.hosts);
   std::string lines;
-  for (std::size_t i = 0; i < report.networks.size() && i < most_lines; ++i) {
+  for (std::size_t i = 0; i < report.networks.size() && i < max_lines; ++i) {
     const NetworkRow& row = report.networks[i];
     const std::string links = links_text(row);
     lines +=
         line(i == 0 ? "network" : "", between_text(row, names) + " by " + safe_text(row.transport) +
                                           (links.empty() ? "" : " " + links));
   }
-  if (report.networks.size() > most_lines)
-    lines += line("", "and " + std::to_string(report.networks.size() - most_lines) + " more");
+  if (report.networks.size() > max_lines)
+    lines += line("", "and " + std::to_string(report.networks.size() - max_lines) + " more");
   return lines;
 }
 

@@ -119,9 +119,9 @@ std::string loads_table(const json& variant, const TextStyle& style) {
                               cell(nic, "in_bytes", "in_margin95_bytes"),
                               view::decimal(number_of(nic, "over_even"), 3)});
   double left = number_of(variant, "nics_left_out");
-  constexpr double most_nics = 1e15; // of a foreign report, which may hold any number
+  constexpr double max_nics = 1e15; // of a foreign report, which may hold any number
   const auto alike =
-      static_cast<std::size_t>(std::clamp(number_of(variant, "busiest_alike"), 0.0, most_nics));
+      static_cast<std::size_t>(std::clamp(number_of(variant, "busiest_alike"), 0.0, max_nics));
   const bool one_size = loads.rows().size() == 1 && left > 0 && alike > nics.size();
   if (one_size) { // some of them are not listed
     left -= static_cast<double>(alike - nics.size());

@@ -38,7 +38,7 @@ std::optional<Verdict> verdict_of(const Report& report);
 /// Findings that are errors or warnings, those of one id together; then the parts with their times;
 /// then PASS, FAIL or what else it came to, and where details are. Lines fit the style's width, or
 /// 80 columns, except messages without a terminal and fixes. With `verbose` without the findings,
-/// which stand before it in full. "" for a report that is not of one `check`.
+/// which are before it in full. "" for a report that is not of one `check`.
 std::string verdict_text(const Report& report, const TextStyle& style);
 
 /// The last line of several hosts: "PASS: 15 hosts; FAIL: node7"; "" if one of the reports is not

@@ -9,7 +9,7 @@ MPI's OpenSHMEM (oshcc) and one-sided MPI (mpicc; package libopenmpi-dev), and o
 linked with libshmemctl. The rounds of all are interleaved, so that a slow minute hits everyone; a cell
 is the median over the rounds, in microseconds. The column `limit` is a plain memcpy into the same mapping,
 bare ping-pongs of one cache line, or the processor's own fetch-add, measured by the same engine. Behind the
-table stand the goals with what was measured; those of the proxy and of registered buffers come from
+table are the goals with what was measured; those of the proxy and of registered buffers come from
 bench_proxy and bench_buffers beside the binary. --into replaces what an earlier run put there."""
 import argparse
 import datetime
@@ -291,7 +291,7 @@ def circumstances(binary, rounds):
 
 
 def put_into(path, text):
-    """Replaces what stands between the two marks."""
+    """Replaces what is between the two marks."""
     begin, end = "<!-- compare_peers: begin -->", "<!-- compare_peers: end -->"
     whole = path.read_text(encoding="utf-8")
     if begin not in whole or end not in whole:

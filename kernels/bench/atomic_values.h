@@ -9,7 +9,7 @@ namespace shmemctl::bench {
 
 enum class AtomicKernel : std::int32_t { fetch, set, swap, compare_swap, fetch_add, add };
 
-/// The word after `count` operations (of a word of 4 bytes: its low half). A fetch leaves zero.
+/// The word after `count` operations (of a 32-bit word: its low half). A fetch leaves zero.
 SHMEMCTL_HOST_DEVICE inline std::uint64_t atomic_after(AtomicKernel kernel, std::uint64_t count) {
   constexpr std::uint64_t step = 0x100000001b3ULL;
   switch (kernel) {

@@ -20,7 +20,7 @@ struct AtomicArguments {
 SHMEMCTL_LAUNCHER(launch_atomic_latency, AtomicArguments)
 /// Every thread of the grid adds to a word of its own; a quiet ends the launch.
 SHMEMCTL_LAUNCHER(launch_atomic_rate, AtomicArguments)
-/// Each operation adds to every one of `n_words` words of 8 bytes; neighbouring threads take
+/// Each operation adds to every one of `n_words` 64-bit words; neighbouring threads take
 /// neighbouring words. A quiet ends the launch.
 SHMEMCTL_LAUNCHER(launch_atomic_bandwidth, AtomicArguments)
 SHMEMCTL_MAX_BLOCKS(max_atomic_blocks, (int device, int threads), (device, threads))

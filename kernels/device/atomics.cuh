@@ -1,4 +1,4 @@
-// Atomics on symmetric words of 4 or 8 bytes, by the calling thread alone. They are relaxed: as in
+// Atomics on symmetric 32- or 64-bit words, by the calling thread alone. They are relaxed: as in
 // OpenSHMEM, fence() and quiet() give an order. Non-fetching atomics are complete after quiet().
 //
 // The words are in GPU memory: atomics of GPUs on each other's memory go over NVLink and PCIe. They

@@ -16,7 +16,7 @@ namespace detail {
 
 template <class T>
 __device__ inline T load_word(const T* at) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "words of 4 or 8 bytes");
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a 32- or 64-bit word");
   using Word = typename std::conditional<sizeof(T) == 4, std::uint32_t, std::uint64_t>::type;
   // An acquire load at each poll: a fence after the last one would take 0.6 us (H200).
   return from_bits<T>(load_acquire(reinterpret_cast<const Word*>(at)));

@@ -28,8 +28,8 @@ struct Tuning {
 /// @param of_multiprocessor blocks of this kernel that one SM holds
 inline std::string refuse_nonresident_blocks(int blocks, int of_multiprocessor,
                                              int multiprocessors) {
-  const int most = of_multiprocessor * multiprocessors;
-  if (blocks <= most)
+  const int max_resident = of_multiprocessor * multiprocessors;
+  if (blocks <= max_resident)
     return "";
   return "its blocks wait for each other, so all " + std::to_string(blocks) +
          " of them must be resident: they need " +
@@ -37,7 +37,7 @@ inline std::string refuse_nonresident_blocks(int blocks, int of_multiprocessor,
                                               : blocks) +
          " SMs, and " + std::to_string(multiprocessors) + " are available (" +
          std::to_string(of_multiprocessor) + " of its blocks fit one SM); take " +
-         std::to_string(most) + " blocks at most";
+         std::to_string(max_resident) + " blocks at most";
 }
 
 } // namespace shmemctl::moe

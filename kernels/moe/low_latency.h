@@ -58,7 +58,7 @@ struct LowLatencyState {
   std::uint64_t padding[4];
 };
 struct LowLatencyFlags : LowLatencyState {
-  static constexpr int max_blocks = 256; ///< most sending blocks of a dispatch
+  static constexpr int max_blocks = 256; ///< sending blocks of a dispatch
   /// By buffer, source rank and sending block: count_word() of packed_count().
   std::uint64_t block_counts[2][ranks][max_blocks];
 };
@@ -102,8 +102,9 @@ inline constexpr int min_dispatch_blocks = 2;
 /// which reports a count of zero when there are no tokens.
 /// @param sms min_dispatch_blocks at least
 constexpr DispatchBlocks dispatch_blocks(std::int32_t tokens, int sms, Phases phases) {
-  const int most = sms - 1 < LowLatencyFlags::max_blocks ? sms - 1 : LowLatencyFlags::max_blocks;
-  const int senders = tokens < 1 ? 1 : tokens < most ? tokens : most;
+  const int max_senders =
+      sms - 1 < LowLatencyFlags::max_blocks ? sms - 1 : LowLatencyFlags::max_blocks;
+  const int senders = tokens < 1 ? 1 : tokens < max_senders ? tokens : max_senders;
   return {phases == Phases::receive ? 0 : senders, phases == Phases::send ? 0 : 1};
 }
 /// "", or why a dispatch is not launched on so few multiprocessors.

@@ -59,7 +59,7 @@ bool is_plain(const std::string& text, std::size_t at) {
 }
 
 /// Text without markup: a character that could be markup, HTML or the start of a link where it
-/// stands is written as a reference, which CommonMark never interprets as structure.
+/// is, is written as a reference, which CommonMark never interprets as structure.
 std::string text(const std::string& words) {
   std::string safe = safe_text(words);
   if (safe.size() > longest_cell) {

@@ -70,7 +70,7 @@ Finding left_out(const char* name) {
 
 Finding stands_with_runs(const char* name) {
   return {"merge-left-out", Severity::info, name,
-          std::string("the reports differ in their ") + name + ", so it stands with each run",
+          std::string("the reports differ in their ") + name + ", so it is with each run",
           std::string("read runs[].") + name + ", or look at the page: shmemctl report html"};
 }
 

@@ -12,7 +12,7 @@ namespace shmemctl {
 /// their run, an index into `runs`; the message of a finding begins with host and time. Runs keep
 /// the order of the reports, and a merged report's runs stay separate. Each host occurs once;
 /// topology, mapping and hot spots are kept if all reports that have one agree. If they do not, a
-/// finding says so; topology and mapping stand with each run then. The status is complete if every
+/// finding says so; topology and mapping are with each run then. The status is complete if every
 /// run's is; the exit code is the highest.
 Report merge_reports(const std::vector<LoadedReport>& reports);
 

@@ -227,8 +227,7 @@ std::string fix_of(const Threshold& threshold) {
   switch (threshold.subject) {
   case ThresholdSubject::rows:
     if (starts_with(threshold.metric, "p99"))
-      return "find out why the row does not meet it; p99 takes 100 samples, p99.9 takes 1000: -D 5 "
-             "measures more" +
+      return "find out why the row does not meet it; p99 takes 100 samples: -D 5 measures more" +
              otherwise;
     return "find out why the row does not meet it" + otherwise;
   case ThresholdSubject::findings:

@@ -282,7 +282,7 @@ public:
       : group_(group), baseline_(baseline), x_(swept_parameter(group)), path_(common_path(group)),
         varying_(line_parameters(group, x_)) {}
 
-  json blocks(std::size_t most) {
+  json blocks(std::size_t max_blocks) {
     json out = json::array();
     if (x_.empty())
       return out;
@@ -291,7 +291,8 @@ public:
     const std::string own = own_metric(group_);
     std::stable_partition(metrics_.begin(), metrics_.end(),
                           [&own](const std::string& metric) { return metric == own; });
-    for (std::size_t first = 0; first < names_.size() && out.size() < most; first += max_series) {
+    for (std::size_t first = 0; first < names_.size() && out.size() < max_blocks;
+         first += max_series) {
       Chart chart;
       chart.title = labelled(group_.case_name, path_);
       if (names_.size() > max_series)

@@ -39,13 +39,13 @@ json members_block(const FindingGroup& group) {
 }
 
 json group_json(const FindingGroup& group) {
-  constexpr std::size_t most_subjects = 4;
+  constexpr std::size_t max_subjects = 4;
   const Finding& first = group.first();
   const bool alone = group.findings.size() == 1;
   json item{{"severity", to_string(first.severity)},
             {"id", safe_text(first.id)},
             {"count", group.findings.size()},
-            {"subject", safe_text(alone ? first.subject : listed(group.subjects(), most_subjects))},
+            {"subject", safe_text(alone ? first.subject : listed(group.subjects(), max_subjects))},
             {"message", safe_text(first.message)},
             {"fix", safe_text(first.fix)},
             {"where", safe_text(alone ? group.findings.front().where : std::string())}};
@@ -207,13 +207,14 @@ std::vector<FindingGroup> grouped_findings(const std::vector<Shown>& shown,
   return groups;
 }
 
-std::string listed(const std::vector<std::string>& texts, std::size_t most) {
+std::string listed(const std::vector<std::string>& texts, std::size_t max_listed) {
   if (texts.size() <= 1)
     return texts.empty() ? std::string() : texts.front();
-  const std::size_t kept = texts.size() <= most ? texts.size() - 1 : most;
+  const std::size_t kept = texts.size() <= max_listed ? texts.size() - 1 : max_listed;
   const auto end = texts.begin() + static_cast<std::ptrdiff_t>(kept);
   return join({texts.begin(), end}, ", ") + " and " +
-         (texts.size() <= most ? texts.back() : std::to_string(texts.size() - most) + " more");
+         (texts.size() <= max_listed ? texts.back()
+                                     : std::to_string(texts.size() - max_listed) + " more");
 }
 
 json findings_section(const std::vector<Shown>& shown, const Findings& compared) {

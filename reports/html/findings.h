@@ -31,7 +31,7 @@ struct FindingGroup {
 std::vector<FindingGroup> grouped_findings(const std::vector<Shown>& shown,
                                            const Findings& compared);
 
-/// "a", "a and b", "a, b and 7 more": the first `most` texts.
-std::string listed(const std::vector<std::string>& texts, std::size_t most);
+/// "a", "a and b", "a, b and 7 more": the first `max_listed` texts.
+std::string listed(const std::vector<std::string>& texts, std::size_t max_listed);
 
 } // namespace shmemctl::html

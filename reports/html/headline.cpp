@@ -55,8 +55,8 @@ Counts counts_of(const std::vector<Shown>& shown, const Findings& compared) {
 
 /// "mlx5_0/1 (nic-hotspot)", "node7 mlx5_3:1, node9 mlx5_0:1 and 4 more (link-flapping)".
 std::string culprit_text(const FindingGroup& group) {
-  constexpr std::size_t most_subjects = 2;
-  const std::string subjects = listed(group.subjects(), most_subjects);
+  constexpr std::size_t max_subjects = 2;
+  const std::string subjects = listed(group.subjects(), max_subjects);
   return subjects.empty() ? group.first().id : subjects + " (" + group.first().id + ")";
 }
 
@@ -103,9 +103,9 @@ json headline(const std::vector<Shown>& shown, const Findings& compared) {
     for (const FindingGroup& group : groups)
       if (&group != worst && group.first().severity == worst->first().severity)
         others.push_back(group.first().id);
-    constexpr std::size_t most_ids = 3;
+    constexpr std::size_t max_ids = 3;
     if (!others.empty())
-      text += "; also " + listed(others, most_ids);
+      text += "; also " + listed(others, max_ids);
   } else if (fails) {
     const std::string row = first_failed_row(shown);
     text += ": " + (row.empty() ? bad_end(shown) : row + " failed");

@@ -98,11 +98,11 @@ json loads_map(const std::vector<const json*>& ports, const Faulty& faulty, Cell
   std::set<std::string> hosts, names;
   const auto host_of = [](const json& port) { return view::text(port, "host", "?"); };
   HeatMap map;
-  constexpr std::size_t most_notes = 20;
+  constexpr std::size_t max_notes = 20;
   for (const json* port : ports) {
     hosts.insert(host_of(*port));
     names.insert(port_name(*port));
-    if (verdict_on(*port, faulty) == "error" && map.notes.size() < most_notes)
+    if (verdict_on(*port, faulty) == "error" && map.notes.size() < max_notes)
       map.notes.push_back(host_of(*port) + " " + port_name(*port) + " has an error");
   }
   map.title = "Load of each NIC";

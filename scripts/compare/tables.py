@@ -103,7 +103,7 @@ def circumstances(rounds):
 
 
 def put_into(path, new):
-    """Replaces what stands between the two marks."""
+    """Replaces what is between the two marks."""
     begin, end = "<!-- compare_transports: begin -->", "<!-- compare_transports: end -->"
     whole = path.read_text(encoding="utf-8")
     if begin not in whole or end not in whole:

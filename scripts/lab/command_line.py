@@ -4,7 +4,7 @@ import sys
 import termios
 
 import options as lab_options
-from errors import EXIT_FAILED, EXIT_UNAVAILABLE, EXIT_USAGE, LabError, Unavailable
+from errors import EXIT_USAGE, LabError
 from lab import Lab
 
 EXIT_INTERRUPTED = 130
@@ -44,6 +44,22 @@ def terminated(_number, _frame):
     raise KeyboardInterrupt
 
 
+def exit_code(action):
+    """What action() returns, or the exit code of the error that ends it, which is printed."""
+    try:
+        return action()
+    except LabError as error:
+        say(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+def usage_error(error):
+    say(error)
+    return EXIT_USAGE
+
+
 def run(options, verbose):
     printer = Printer(options.machines)
     terminal = termios.tcgetattr(0) if options.shell and sys.stdin.isatty() else None
@@ -68,15 +84,5 @@ def main(program, shell=False):
     try:
         options = lab_options.from_arguments(given, shell)
     except LabError as error:
-        say(error)
-        return EXIT_USAGE
-    try:
-        return run(options, given.verbose)
-    except Unavailable as error:
-        say(error)
-        return EXIT_UNAVAILABLE
-    except LabError as error:
-        say(error)
-        return EXIT_FAILED
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        return usage_error(error)
+    return exit_code(lambda: run(options, given.verbose))

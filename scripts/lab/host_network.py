@@ -169,7 +169,7 @@ RANDOM_WORD, TAKEN, DROPPED = 0xfffff000 + 56, 0, 2
 
 def loss_batches(host, side, share, rail=0):
     """[(in the host's namespace?, input of `tc -batch`)] for a cable that loses that share (0 to 1) of the
-    frames of either direction; 0 makes it a good one. No program stands between, which would slow it."""
+    frames of either direction; 0 makes it a good one. No program is between, which would slow it."""
     limit = min(int(share * 2 ** 32), 2 ** 32 - 1)
     program = f"4,32 0 0 {RANDOM_WORD},53 0 1 {limit},6 0 0 {TAKEN},6 0 0 {DROPPED}"
     return [(inside, f"qdisc replace dev {device} clsact\n" + (

@@ -30,7 +30,7 @@ class HostOptions:
     docker: bool = False
     #: Seconds by which the monotonic clock differs from the machine's.
     clock_s: int = 0
-    #: A made-up tree: /run/lab/sysroot on this host, and SHMEMCTL_SYSROOT says so.
+    #: A fake machine's tree: /run/lab/sysroot on this host, and SHMEMCTL_SYSROOT says so.
     sysroot: pathlib.Path | None = None
     #: The binary of this host, if it has one of its own.
     binary: pathlib.Path | None = None
@@ -123,7 +123,7 @@ def parser(program):
     add("--same-machine-id", action="store_true", help="as of cloned images")
     add("--same-boot-id", action="store_true", help="as of containers of one machine")
     add("--clocks", type=integers, default=[0], metavar="S", help="seconds added to the monotonic clock")
-    add("--sysroots", type=paths, default=[], metavar="DIRS", help="made-up trees, for SHMEMCTL_SYSROOT")
+    add("--sysroots", type=paths, default=[], metavar="DIRS", help="trees of fake machines, for SHMEMCTL_SYSROOT")
     add("--shm", default="1g", metavar="SIZE", help="of each /dev/shm (default 1g)")
     add("--slurm", action="store_true", help="munged and slurmd on each host, slurmctld on the first")
     add("--cable", action="append", default=[], nargs=2, metavar=("HOST", "RULE"), help="e.g. b 'delay "

@@ -84,7 +84,7 @@ def write_slurm(one, options):
 
 
 def start_slurm(cluster):
-    """munged and slurmd on all hosts, slurmctld on the first; srun then works there as it stands."""
+    """munged and slurmd on all hosts, slurmctld on the first; srun then works there without an option."""
     why_not = why_no_slurm()
     if why_not:
         raise Unavailable(why_not, "install the packages")

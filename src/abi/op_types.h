@@ -7,7 +7,7 @@
 
 namespace shmemctl {
 
-/// An atomic operation on a word of 4 or 8 bytes.
+/// An atomic operation on a 32- or 64-bit word.
 enum class AtomicOp : std::uint8_t {
   fetch,
   set,

@@ -42,7 +42,7 @@ std::vector<std::string> own_names() {
 }
 
 /// Set by `shmemctl run` for its PEs, and by `hotspots --during` for its command; not by users. Or
-/// read by what belongs to this program: the Slurm prolog, the tests and their made-up libraries.
+/// read by what belongs to this program: the Slurm prolog, the tests and their fake libraries.
 bool is_of_this_project(const std::string& name) {
   static const std::set<std::string> names = {"SHMEMCTL_DURING_ID",       "SHMEMCTL_BINARY",
                                               "SHMEMCTL_BOOTSTRAP_PROBE", "SHMEMCTL_NVCC",

@@ -13,7 +13,7 @@ namespace shmemctl {
 namespace {
 
 constexpr std::size_t longest_number = 9; ///< longer runs of digits are text: serial numbers
-constexpr std::size_t most_ranges = 16;   ///< in one pair of brackets
+constexpr std::size_t max_ranges = 16;    ///< in one pair of brackets
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -71,9 +71,9 @@ std::string brackets_of(std::vector<std::string> numbers) {
     ranges.push_back(last == first ? numbers[first] : numbers[first] + "-" + numbers[last]);
     first = last + 1;
   }
-  if (ranges.size() > most_ranges) {
-    const std::size_t more = ranges.size() - most_ranges;
-    ranges.resize(most_ranges);
+  if (ranges.size() > max_ranges) {
+    const std::size_t more = ranges.size() - max_ranges;
+    ranges.resize(max_ranges);
     return join(ranges, ",") + ",+" + std::to_string(more);
   }
   return join(ranges, ",");
@@ -112,7 +112,7 @@ std::vector<std::string> folded_names(const std::vector<std::string>& names) {
       folded.push_back(name_with(members.front(), -1, ""));
       continue;
     }
-    // The last one is counted; names that differ in others stand apart.
+    // The last one is counted; names that differ in others are apart.
     const int counted_number = varying.back();
     std::vector<std::pair<std::string, std::vector<std::string>>> groups;
     std::map<std::string, std::size_t> group_of;
@@ -138,7 +138,7 @@ std::string fold_names(const std::vector<std::string>& names) {
   return join(folded_names(names), ", ");
 }
 
-std::string fold_numbers(std::vector<int> numbers, std::size_t most) {
+std::string fold_numbers(std::vector<int> numbers, std::size_t max_shown) {
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   std::vector<std::string> ranges;
@@ -147,7 +147,7 @@ std::string fold_numbers(std::vector<int> numbers, std::size_t most) {
     std::size_t last = first;
     while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1)
       ++last;
-    if (ranges.size() < most)
+    if (ranges.size() < max_shown)
       ranges.push_back(std::to_string(numbers[first]) +
                        (last == first ? "" : "-" + std::to_string(numbers[last])));
     else

@@ -30,13 +30,13 @@ namespace {
 /// The file in the folder of a missing one whose name is nearest: "put.json" of "pt.json"; "" if
 /// none is near.
 std::string file_meant(const std::string& path) {
-  constexpr std::size_t most = 1000; // enough to be useful, and not slow
+  constexpr std::size_t max_names = 1000; // enough to be useful, and not slow
   const std::filesystem::path missing(path);
   const std::filesystem::path folder = missing.parent_path();
   std::vector<std::string> names;
   std::error_code problem;
   std::filesystem::directory_iterator entry(folder.empty() ? "." : folder, problem);
-  for (; !problem && entry != std::filesystem::directory_iterator() && names.size() < most;
+  for (; !problem && entry != std::filesystem::directory_iterator() && names.size() < max_names;
        entry.increment(problem))
     names.push_back(entry->path().filename().string());
   std::sort(names.begin(), names.end()); // a folder has no order

@@ -30,7 +30,7 @@ void push_components_front(std::deque<std::string>& pending, const std::string& 
   pending.insert(pending.begin(), parts.begin(), parts.end());
 }
 
-/// What stands at a path, with links not followed: its kind, and the target of a link.
+/// What is at a path, with links not followed: its kind, and the target of a link.
 struct Step {
   fs::file_type type = fs::file_type::not_found;
   std::string target;

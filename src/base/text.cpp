@@ -56,6 +56,13 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
+std::string_view take_line(std::string_view& rest) {
+  const std::size_t end = std::min(rest.find('\n'), rest.size());
+  const std::string_view line = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return line;
+}
+
 std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out)

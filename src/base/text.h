@@ -15,6 +15,15 @@ std::vector<std::string> split(std::string_view text, char separator);
 /// Splits at runs of blanks and tabs; no empty parts.
 std::vector<std::string> split_blanks(std::string_view text);
 std::string_view trim(std::string_view text);
+/// Takes the first line off `rest`, without its line feed; "" at the end.
+std::string_view take_line(std::string_view& rest);
+/// Calls visit(line) for each line, without its line feed. What follows the last line feed is a
+/// line too, unless it is empty.
+template <class Visit>
+void each_line(std::string_view text, Visit&& visit) {
+  while (!text.empty())
+    visit(take_line(text));
+}
 std::string lower(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 bool starts_with(std::string_view text, std::string_view prefix);

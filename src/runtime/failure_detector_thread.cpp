@@ -331,7 +331,7 @@ void Thread::close_link(std::list<Link>::iterator link, const std::string& how) 
   links_.erase(link);
   if (!is_linked(peer)) { // it may connect again
     log(LogLevel::info, "failure detector",
-        state_.describe(peer) + " gave up a connection before it stood: " + how);
+        state_.describe(peer) + " gave up a connection before it was complete: " + how);
     return;
   }
   if (departed_.count(peer) == 0 && !state_.leaving() && !state_.may_die(peer))

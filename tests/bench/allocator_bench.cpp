@@ -19,12 +19,12 @@ struct Step {
   std::uint32_t block = 0, size_bytes = 0;
 };
 
-std::vector<Step> steps(std::uint32_t least_bytes, std::uint32_t most_bytes) {
+std::vector<Step> steps(std::uint32_t min_bytes, std::uint32_t max_bytes) {
   std::mt19937 random(42);
   std::vector<Step> made(pairs);
   for (Step& step : made)
     step = {static_cast<std::uint32_t>(random() % live_blocks),
-            least_bytes + static_cast<std::uint32_t>(random() % (most_bytes - least_bytes + 1))};
+            min_bytes + static_cast<std::uint32_t>(random() % (max_bytes - min_bytes + 1))};
   return made;
 }
 
@@ -43,7 +43,7 @@ void replace_random_blocks(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(2 * pairs));
 }
 BENCHMARK(replace_random_blocks)
-    ->ArgNames({"least_bytes", "most_bytes"})
+    ->ArgNames({"min_bytes", "max_bytes"})
     ->Args({64, 64})
     ->Args({1, 8192})
     ->Args({1, 262144})

@@ -1,5 +1,5 @@
 // What `hotspots` costs: 16 ports with 60 counters each. `core_percent` is the CPU time, user and
-// system, of a minute of sampling at 10 Hz as a share of that minute. Files of a folder stand in
+// system, of a minute of sampling at 10 Hz as a share of that minute. Files of a folder are in
 // for sysfs, whose reads cost about as much.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>

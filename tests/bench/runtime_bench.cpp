@@ -141,7 +141,7 @@ void case_of(benchmark::State& state, const std::string& name, std::size_t size_
 
 } // namespace
 
-// Beside each case that has one stands its reference.
+// Each case that has a reference is followed by it.
 #define SHMEMCTL_CASE(id, name, size_bytes)                                                        \
   BENCHMARK_CAPTURE(case_of, id, std::string(name), size_bytes)->UseManualTime()->Iterations(1)
 SHMEMCTL_CASE(cacheline_pingpong, "cacheline-pingpong", 8);

@@ -67,21 +67,21 @@ PciDevice device_at(std::uint32_t domain, int bus, std::uint32_t class_code, std
   device.kind = pci_ids::is_bridge(class_code) ? PciKind::whole_switch : PciKind::endpoint;
   device.parent = parent;
   device.host_bridge = host_bridge;
-  device.class_code = known(class_code, "made up");
-  device.vendor = known(vendor, "made up");
-  device.numa = known(static_cast<int>(domain), "made up");
+  device.class_code = known(class_code, "invented");
+  device.vendor = known(vendor, "invented");
+  device.numa = known(static_cast<int>(domain), "invented");
   return device;
 }
 
 /// `pairs` GPUs and as many NICs, two of each on a switch, four switches to a NUMA node.
-Node made_up_node(int pairs) {
+Node fake_node(int pairs) {
   Node node;
   for (int i = 0; i < pairs; i += 2) {
     const auto domain = static_cast<std::uint32_t>(i / 8);
     if (domain >= node.host_bridges.size()) {
       HostBridge bridge;
       bridge.domain = domain;
-      bridge.numa = known(static_cast<int>(domain), "made up");
+      bridge.numa = known(static_cast<int>(domain), "invented");
       node.host_bridges.push_back(bridge);
     }
     const int host = static_cast<int>(domain);
@@ -92,14 +92,14 @@ Node made_up_node(int pairs) {
       Gpu gpu;
       gpu.pci = static_cast<int>(node.pci.size());
       gpu.vendor = "nvidia";
-      gpu.numa = known(host, "made up");
+      gpu.numa = known(host, "invented");
       node.pci.push_back(device_at(domain, bus + 1 + k, 0x030200, pci_ids::nvidia, at, host));
       node.gpus.push_back(gpu);
       Nic nic;
       nic.name = "mlx5_" + std::to_string(node.nics.size());
       nic.pci = static_cast<int>(node.pci.size());
-      nic.rdma = known(true, "made up");
-      nic.numa = known(host, "made up");
+      nic.rdma = known(true, "invented");
+      nic.numa = known(host, "invented");
       node.pci.push_back(device_at(domain, bus + 3 + k, 0x020700, pci_ids::mellanox, at, host));
       node.nics.push_back(nic);
     }
@@ -108,12 +108,12 @@ Node made_up_node(int pairs) {
   return node;
 }
 
-void made_up_64_gpus_64_nics(benchmark::State& state) {
-  const std::string dump = write_nccl_xml(made_up_node(64));
+void fake_64_gpus_64_nics(benchmark::State& state) {
+  const std::string dump = write_nccl_xml(fake_node(64));
   for (auto _ : state)
     benchmark::DoNotOptimize(topo_end_to_end(read_recorded(dump, "dump")));
 }
-BENCHMARK(made_up_64_gpus_64_nics)->Unit(benchmark::kMillisecond);
+BENCHMARK(fake_64_gpus_64_nics)->Unit(benchmark::kMillisecond);
 
 void live_machine(benchmark::State& state) {
   for (auto _ : state)

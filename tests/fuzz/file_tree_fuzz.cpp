@@ -36,8 +36,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   try {
     if (is_zstd(bytes)) {
-      constexpr std::size_t most = 1U << 22; // the fuzzer's own memory is limited
-      check_tree(read_tar(zstd_decompressed(bytes, "fuzz", most), "fuzz"));
+      constexpr std::size_t max_bytes = 1U << 22; // the fuzzer's own memory is limited
+      check_tree(read_tar(zstd_decompressed(bytes, "fuzz", max_bytes), "fuzz"));
     } else {
       check_tree(read_tar(bytes, "fuzz"));
     }

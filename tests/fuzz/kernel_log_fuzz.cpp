@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     scan(text, kernel_messages(), check);
   try {
     for (const KernelMessage& message : parse_kernel_messages(text, "fuzz")) {
-      require(!message.pattern.empty() && message.least > 0 && !message.source.empty());
+      require(message.pattern.anchor().size() >= 4 && message.least > 0 && !message.source.empty());
       scan(text, {message}, message.check);
     }
   } catch (const Error& error) {

@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = shmemctl::api::parse_symmetric_size(text);
   if (bytes && *bytes >= std::uint64_t{1} << 62)
     std::abort();
-  // What stands behind the letter is ignored.
+  // What is behind the letter is ignored.
   if (bytes && !text.empty() && shmemctl::api::parse_symmetric_size(text + "k") &&
       (text.back() >= 'a' && text.back() <= 'z') &&
       shmemctl::api::parse_symmetric_size(text + "k") != bytes)

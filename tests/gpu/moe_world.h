@@ -62,7 +62,7 @@ private:
 
 class ThreadGpus;
 
-/// PEs of one process on one GPU: a kernel that waits must not stand before the one it waits for,
+/// PEs of one process on one GPU: a kernel that waits must not be before the one it waits for,
 /// and of CUDA's 8 queues streams share some. Set before the driver starts.
 inline const bool queues_for_all_streams = ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0) == 0;
 

@@ -182,7 +182,7 @@ class Faults(HostsTest):
         self.assertRegex(ends[0].err + ends[1].err, r"PE [23] \(host b\)")
         self.assert_kept(path, (3, 124), r"host b")
 
-    # --- before the job stands ---
+    # --- before the job is complete ---
 
     def test_a_firewall_drops_one_direction_from_the_start(self):
         """c cannot reach b; a reaches both. The error says between which PEs, and at which address."""

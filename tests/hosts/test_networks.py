@@ -143,7 +143,7 @@ class ContainersOfOneMachine(HostsTest):
 
 
 class OtherTrees(HostsTest):
-    """Hosts with other NICs and GPUs than one another: made-up trees."""
+    """Hosts with other NICs and GPUs than one another: trees of fake machines."""
     count = 2
 
     @classmethod
@@ -216,7 +216,7 @@ class OtherTrees(HostsTest):
 
 
 class OneHostDiffers(HostsTest):
-    """Four hosts of made-up trees that are alike, but for the firmware of c."""
+    """Four hosts with trees of fake machines that are alike, but for the firmware of c."""
     count = 4
 
     @classmethod

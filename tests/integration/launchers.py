@@ -43,7 +43,7 @@ class Outcome:
     def __init__(self, code, out, err, seconds, left):
         self.code, self.out, self.err, self.seconds, self.left = code, out, err, seconds, left
         self.ok = sorted(line for line in out.splitlines() if line.startswith("OK "))
-        # Whole lines of ours may stand behind the begun line of a library.
+        # Whole lines of ours may follow the begun line of a library.
         self.errors = re.findall(r"shmemctl: error: .*", err)
         self.fixes = re.findall(r"shmemctl: fix: .*", err)
 

@@ -1,7 +1,7 @@
 """Nodes of tests/recorded: folders as `--sysroot` reads them, made from the tables of a case.json.
 
 A whole tree of a node with eight GPUs is some thousand files and links, nearly all alike. What is the
-same on all nodes of a kind stands here, and a case.json says how its node differs.
+same on all nodes of a kind is here, and a case.json says how its node differs.
 """
 import json
 import pathlib
@@ -100,9 +100,9 @@ class RecordedMachine(RecordedNode):
 
     @staticmethod
     def _switches(spec):
-        """PCIe switches with what hangs on each; `pairs`: so many with a GPU and a NIC, on two sockets."""
-        if "pairs" in spec:
-            count = spec["pairs"]
+        """PCIe switches with what hangs on each; `gpu_switches`: how many have a GPU and a NIC, on two sockets."""
+        if "gpu_switches" in spec:
+            count = spec["gpu_switches"]
             return [{"gpus": 1, "nics": [spec["nic"]] * spec.get("nics_per_gpu", 1), "numa": 2 * i // count}
                     for i in range(count)]
         return spec.get("switches", [])

@@ -16,7 +16,7 @@ import time
 import unittest
 
 from support import BINARY, SOURCE, clean_environment, run
-from test_report_compare import made_up, row
+from test_report_compare import fake_report, row
 
 try:
     import yaml
@@ -73,7 +73,7 @@ class Example(unittest.TestCase):
     def prepared(self, p50_us=10, code=0):
         """A check's report; each is a run of its own."""
         self.runs += 1
-        report = made_up(f"check{self.runs}", [row(8, p50_us, self.runs), row(1 << 20, 100, self.runs + 50)])
+        report = fake_report(f"check{self.runs}", [row(8, p50_us, self.runs), row(1 << 20, 100, self.runs + 50)])
         report.update(exit_code=code, command=["shmemctl", "check"], started_at=f"2026-11-{self.runs:02}T03:00:00Z")
         if code:
             report["findings"] = [{"id": "nic-hotspot", "severity": "error", "subject": "mlx5_0", "message": "hot: 2x",

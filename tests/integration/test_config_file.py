@@ -1,4 +1,4 @@
-"""Configuration files: where they are, what may stand in them, what wins."""
+"""Configuration files: where they are, what may be in them, what wins."""
 import json
 import pathlib
 import tempfile

@@ -10,7 +10,7 @@ import unittest
 import prometheus_server
 from support import SOURCE, report_of, run
 from test_hotspots import GB, Tree
-from test_report_compare import made_up, row
+from test_report_compare import fake_report, row
 
 ALERTS = SOURCE / "reports" / "grafana" / "shmemctl-alerts.yml"
 DASHBOARD = SOURCE / "reports" / "grafana" / "shmemctl.json"
@@ -68,7 +68,7 @@ def check_report():
         del fast[key]
     failed = row(8, 2, 2, status="fail", reason="byte 3 is wrong")
     hotspots = hotspots_report()
-    document = made_up("check", [fast, failed])
+    document = fake_report("check", [fast, failed])
     document.update(exit_code=1, nic_counters=hotspots["nic_counters"], hotspots=hotspots["hotspots"],
                     findings=[{"id": "nic-hotspot", "severity": "error", "subject": "mlx5_0", "message": "hot",
                                "fix": "map"}],
@@ -177,7 +177,7 @@ class Alerts(unittest.TestCase):
             check, diff = pathlib.Path(folder, "check.json"), pathlib.Path(folder, "diff.json")
             check.write_text(json.dumps(check_report()))
             base = pathlib.Path(folder, "base.json")
-            base.write_text(json.dumps(made_up("base", [row(1 << 20, 30, 3), row(8, 2, 4)])))
+            base.write_text(json.dumps(fake_report("base", [row(1 << 20, 30, 3), row(8, 2, 4)])))
             self.assertEqual(run("report", "diff", base, check, "--json", diff, "--require", "put.p50_us<1000")[0], 1)
             written = "".join(run("report", "prom", path)[1] for path in (check, diff))
         self.assertEqual(asked - set(re.findall(r"^shmemctl_\w+", written, re.M)), set())
@@ -210,7 +210,7 @@ class Scraped(unittest.TestCase):
     def write_metrics(cls):
         check, base, diff = (cls.folder / name for name in ("check.json", "base.json", "diff.json"))
         check.write_text(json.dumps(check_report()))
-        base.write_text(json.dumps(made_up("base", [row(1 << 20, 30, 3), row(8, 2, 4)])))
+        base.write_text(json.dumps(fake_report("base", [row(1 << 20, 30, 3), row(8, 2, 4)])))
         code, _, err = run("report", "diff", base, check, "--json", diff, "--require", "put.p50_us<1000")
         assert code == 1, err
         for name, report in (("check", check), ("diff", diff)):

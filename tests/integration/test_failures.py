@@ -20,7 +20,8 @@ LEAST_NAMED = 17
 
 def known_findings():
     """Ids in the table of findings."""
-    return set(re.findall(r'^ +\{"([a-z0-9-]+)",', (SOURCE / "reports" / "finding_reference.cpp").read_text(), re.MULTILINE))
+    tables = "".join(path.read_text() for path in (SOURCE / "reports").glob("*_findings.cpp"))
+    return set(re.findall(r'^ +\{"([a-z0-9-]+)",', tables, re.MULTILINE))
 
 
 def inspected_findings():

@@ -131,7 +131,7 @@ class Nodes(HostFacts):
         code, out, err = run("report", "diff", "--nodes", *files, "--fail-on", "warning")
         self.assertEqual(code, 1, err)
         self.assertRegex(out, r"(?m)^kernel +6\.8\.0-45-generic +5\.15\.0-91-generic on d$")
-        # Flags may stand anywhere.
+        # Flags may be anywhere.
         self.assertEqual(run("report", "diff", *files, "--fail-on", "warning", "--nodes")[1], out)
 
     def test_of_two_nodes_none_is_the_outlier(self):

@@ -21,7 +21,7 @@ HOSTILE = ["\x1b[2J\x1b]0;title\x07", "\x9b31m\x85", "over\rwritten\b\b", BIDI, 
            "</script><script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>&amp;]]>", "=cmd|' /C calc'!A0",
            "+1+1", "-2+3", "@SUM(A1)", "\uff1d1+1", "\t=1", "::error::x", "`$(id)` [a](javascript:b) |", "\\",
            "x" * 300]
-# All that a terminal acts on in one text, then what must stand by itself.
+# All that a terminal acts on in one text, then what must be by itself.
 COMBINED = ["".join(HOSTILE[:6]), HOSTILE[6] + HOSTILE[7], HOSTILE[8], "two\nlines", "x" * 3000]
 # What spreadsheets compute: not a negative number.
 FORMULA = re.compile(r"[=+@\uff0b\uff0d\uff1d\uff20]|-(?!\d+(\.\d+)?(e-?\d+)?$)")
@@ -32,7 +32,7 @@ FREE = re.compile(r"^(message|subject|fix|name|host|.*_host|hostname|kernel|mode
 
 
 def hostile(value, texts, key=""):
-    """The document with hostile text wherever any text may stand."""
+    """The document with hostile text wherever any text may be."""
     if isinstance(value, dict):
         return {name: inner if name in ("schema", "tool") else hostile(inner, texts, name)
                 for name, inner in value.items()}

@@ -52,7 +52,7 @@ def elf(texts, soname="libtest.so.1", defined=(), needed=()):
 
 
 class RecordedNode:
-    """A folder with a /proc of made-up processes, and the libraries that they have mapped."""
+    """A folder with a /proc of invented processes, and the libraries that they have mapped."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)

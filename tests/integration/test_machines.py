@@ -2,7 +2,7 @@
 
 Beside NAME lie NAME.expected.txt, the text of `topo`, and NAME.expected.json, which NIC each PE uses by
 each policy and what is found. SHMEMCTL_UPDATE_GOLDEN=1 writes both anew; read the difference before
-committing it. What must be true whatever these files say stands in FACTS, written by hand.
+committing it. What must be true whatever these files say is in FACTS, written by hand.
 """
 import functools
 import importlib.util

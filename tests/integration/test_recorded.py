@@ -173,7 +173,7 @@ class Matrices(CliTest):
 
 
 # expected-derived.tsv is a second opinion computed from the XML (INDEX.md), not ground truth. Where
-# it differs from the tool, the reason stands here.
+# it differs from the tool, the reason is here.
 DERIVED_DIFFERS = {
     # It calls devices of one package NODE; by nvidia-smi's words NODE is one NUMA node, and these
     # packages have several (Group objects), so the way between them is SYS.

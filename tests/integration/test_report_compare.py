@@ -13,7 +13,7 @@ from support import DATA, CliTest, error_lines, report_of, run
 from test_hotspots import GB, Tree
 
 
-def made_up(name, rows, host="node1", **more):
+def fake_report(name, rows, host="node1", **more):
     """A report as another run would have written it."""
     return {
         "schema": {"name": "shmemctl.report", "version": "1.0.0"},
@@ -51,8 +51,8 @@ class Compare(CliTest):
 
 class Diff(Compare):
     def test_a_regression_is_1_and_named(self):
-        base = self.write("base.json", made_up("a", [row(8, 10, 1), row(1 << 20, 100, 2)]))
-        worse = self.write("worse.json", made_up("b", [row(8, 10, 3), row(1 << 20, 120, 4)]))
+        base = self.write("base.json", fake_report("a", [row(8, 10, 1), row(1 << 20, 100, 2)]))
+        worse = self.write("worse.json", fake_report("b", [row(8, 10, 3), row(1 << 20, 120, 4)]))
         code, out, err = run("report", "diff", base, worse)
         self.assertEqual((code, err), (1, ""), out)
         for words in ("worse    put", "size_bytes=1M", "[x] regression", "1 worse"):
@@ -68,8 +68,8 @@ class Diff(Compare):
         self.assertEqual(run("report", "diff", base, worse, "--min-effect", "30%")[0], 0)
 
     def test_the_output_of_diff_is_a_report(self):
-        base = self.write("base.json", made_up("a", [row(8, 10, 1)]))
-        worse = self.write("worse.json", made_up("b", [row(8, 13, 2)], host="node2"))
+        base = self.write("base.json", fake_report("a", [row(8, 10, 1)]))
+        worse = self.write("worse.json", fake_report("b", [row(8, 13, 2)], host="node2"))
         out = self.folder / "diff.json"
         self.assertEqual(run("report", "diff", base, worse, "--json", out, "--csv", self.folder / "diff.csv")[0], 1)
         self.assertEqual(run("report", "validate", out)[0], 0)
@@ -82,8 +82,8 @@ class Diff(Compare):
         self.assertTrue(lines[1].startswith("worse,put,8,pair,us,"))
 
     def test_missing_rows_are_1_unless_allowed(self):
-        base = self.write("base.json", made_up("a", [row(8, 10, 1), row(64, 10, 2)]))
-        less = self.write("less.json", made_up("b", [row(8, 10, 3)]))
+        base = self.write("base.json", fake_report("a", [row(8, 10, 1), row(64, 10, 2)]))
+        less = self.write("less.json", fake_report("b", [row(8, 10, 3)]))
         code, out, _ = run("report", "diff", base, less)
         self.assertEqual(code, 1)
         self.assertIn("row-missing", out)
@@ -93,7 +93,7 @@ class Diff(Compare):
     def test_folders_are_several_runs(self):
         for side, factor in (("base", 1), ("new", 1.3)):
             for i in range(3):
-                self.write(f"{side}/run{i}.json", made_up(f"{side}{i}", [row(8, 10 * factor, f"{side}{i}")]))
+                self.write(f"{side}/run{i}.json", fake_report(f"{side}{i}", [row(8, 10 * factor, f"{side}{i}")]))
         code, document = report_of("report", "diff", self.folder / "base", self.folder / "new")
         self.assertEqual(code, 1)
         (only,) = document["comparison"]["rows"]
@@ -101,17 +101,17 @@ class Diff(Compare):
         self.assertEqual(only["base"]["runs"], 3)
 
     def test_bad_input_is_2(self):
-        good = self.write("good.json", made_up("a", [row(8, 10, 1)]))
+        good = self.write("good.json", fake_report("a", [row(8, 10, 1)]))
         text = good.read_text()
         newer = copy.deepcopy(json.loads(text))
         newer["schema"]["version"] = "2.0.0"
-        negative = made_up("a", [row(8, 10, 1, bandwidth_GBps=-5)])
+        negative = fake_report("a", [row(8, 10, 1, bandwidth_GBps=-5)])
         for name, document, words in (
                 ("cut.json", text[:len(text) // 2], "line 1"), ("newer.json", newer, "2.0.0"),
                 ("nan.json", text.replace('"pes": 2', '"pes": NaN'), "invalid JSON"),
                 ("negative.json", negative, "/results/0/bandwidth_GBps"),
-                ("other.json", made_up("c", [dict(row(8, 10, 1), case="get")]), "none of its 1 row"),
-                ("empty.json", made_up("c", []), "no results"), ("blank.json", "", "the file is empty")):
+                ("other.json", fake_report("c", [dict(row(8, 10, 1), case="get")]), "none of its 1 row"),
+                ("empty.json", fake_report("c", []), "no results"), ("blank.json", "", "the file is empty")):
             bad = self.write(name, document)
             self.assertIn(words, self.assert_refused(run("report", "diff", good, bad)), name)
             self.assertIn(name, self.assert_refused(run("report", "diff", bad, good)))
@@ -124,9 +124,9 @@ class Diff(Compare):
         self.assertIn("no *.json file in this directory", self.assert_refused(run("report", "diff", good, empty)))
 
     def test_large_reports(self):
-        good = self.write("good.json", made_up("a", [row(8, 10, 1)]))
+        good = self.write("good.json", fake_report("a", [row(8, 10, 1)]))
         # More than other input may have; its rows are read one by one.
-        text = json.dumps(made_up("b", [row(8, 10, 2), row(64, 10, 3)]))
+        text = json.dumps(fake_report("b", [row(8, 10, 2), row(64, 10, 3)]))
         large = self.write("large.json", text.replace('"results": [', '"results": [' + " " * (70 << 20)))
         code, document = report_of("report", "diff", good, large)
         self.assertEqual((code, [r["verdict"] for r in document["comparison"]["rows"]]), (0, ["same", "new"]))
@@ -139,7 +139,7 @@ class Diff(Compare):
             self.assertIn("larger than the limit of 4GB", self.assert_refused(run("report", *arguments)))
 
     def test_invalid_numbers(self):
-        text = json.dumps(made_up("a", [row(8, 10, 1)]))
+        text = json.dumps(fake_report("a", [row(8, 10, 1)]))
         one = json.loads(text)["results"][0]["bandwidth_GBps"]
         for words, number in (("invalid JSON", "NaN"), ("invalid JSON", "-Infinity"), ("number overflow", "1e999"),
                               ("/results/0/bandwidth_GBps", "-1"), ("/results/0/bandwidth_GBps", "1e19"),
@@ -156,18 +156,18 @@ class Diff(Compare):
         self.assertIn("/results/0", out)
 
     def test_impossible_numbers_give_an_unclear_verdict(self):
-        base = self.write("base.json", made_up("a", [row(8, 10, 1)]))
+        base = self.write("base.json", fake_report("a", [row(8, 10, 1)]))
         zero = row(8, 10, 2)
         zero["samples"] = [0] * 30
-        code, out, _ = run("report", "diff", base, self.write("zero.json", made_up("b", [zero])))
+        code, out, _ = run("report", "diff", base, self.write("zero.json", fake_report("b", [zero])))
         self.assertEqual(code, 0)
         self.assertIn("no ratio", out)
 
 
     def test_max_unclear_makes_a_comparison_fail_that_decides_nothing(self):
         noisy = {"samples": [5, 7, 9, 11, 14, 20, 31, 40]}
-        base = self.write("base.json", made_up("a", [row(8, 10, 1, **noisy), row(64, 10, 2)]))
-        new = self.write("new.json", made_up("b", [row(8, 10, 3, **noisy), row(64, 10, 4)]))
+        base = self.write("base.json", fake_report("a", [row(8, 10, 1, **noisy), row(64, 10, 2)]))
+        new = self.write("new.json", fake_report("b", [row(8, 10, 3, **noisy), row(64, 10, 4)]))
         code, out, _ = run("report", "diff", base, new)
         self.assertEqual(code, 0, out)
         self.assertIn("Nothing is worse; 1 of 2 rows is decided, 1 is unclear.", out)
@@ -187,7 +187,7 @@ class Diff(Compare):
 
 class Thresholds(Compare):
     def test_exit_codes(self):
-        report = self.write("r.json", made_up("a", [row(8, 10, 1), row(1 << 20, 100, 2)]))
+        report = self.write("r.json", fake_report("a", [row(8, 10, 1), row(1 << 20, 100, 2)]))
         kept, missed = "put[bytes=1M].bandwidth_GBps>=10", "put[bytes=1M].bandwidth_GBps>=11"
         code, out, _ = run("report", "check", report, "--require", kept)
         self.assertEqual(code, 0, out)
@@ -203,7 +203,7 @@ class Thresholds(Compare):
         self.assertEqual(document["thresholds"][0]["passed"], False)
 
     def test_about_nothing_or_not_parsed_is_2(self):
-        report = self.write("r.json", made_up("a", [row(8, 10, 1)]))
+        report = self.write("r.json", fake_report("a", [row(8, 10, 1)]))
         self.assertIn("matches nothing", self.assert_refused(
             run("report", "check", report, "--require", "put[bytes=3M].p50_us<4")))
         self.assertIn("column 5, expected a metric", self.assert_refused(
@@ -293,7 +293,7 @@ class FailOn(Compare):
         self.assertIn("findings[severity=warning]==0", out)
         self.assertEqual(run("report", "check", path, "--fail-on", "error")[0], 0)
         # A comparison has rows; what NEW found is held, too.
-        base = self.write("base.json", made_up("a", [row(8, 10, 1)]))
+        base = self.write("base.json", fake_report("a", [row(8, 10, 1)]))
         new = json.loads(path.read_text())
         new["results"] = [row(8, 10, 2)]
         new = self.write("new.json", new)
@@ -315,7 +315,7 @@ class FailOn(Compare):
 
 class Merge(Compare):
     def test_nodes_and_runs_become_one_valid_report(self):
-        paths = [self.write(f"{host}.json", made_up(host, [row(8, 10, host)], host=host)) for host in ("n1", "n2")]
+        paths = [self.write(f"{host}.json", fake_report(host, [row(8, 10, host)], host=host)) for host in ("n1", "n2")]
         merged = self.folder / "all.json"
         self.assertEqual(run("report", "merge", *paths, "--json", merged), (0, "", ""))
         self.assertEqual(run("report", "validate", merged)[0], 0)
@@ -337,7 +337,7 @@ class Shown(Compare):
                 pair["params"].update(first_pe=first, second_pe=second)
                 pair["bandwidth_GBps"] = 20 if (first, second) == (31, 7) else 100
                 rows += [pair] if first != second else []
-        return self.write("matrix.json", made_up("m", rows))
+        return self.write("matrix.json", fake_report("m", rows))
 
     def test_heat_maps_fit_the_width(self):
         report = self.matrix(40)
@@ -358,7 +358,7 @@ class Shown(Compare):
         self.assert_refused(run("report", "show", report, "--width", "5"))
 
     def test_labels_of_metrics(self):
-        report = self.write("r.json", made_up("a", [row(8, 10, 1)]))
+        report = self.write("r.json", fake_report("a", [row(8, 10, 1)]))
         code, out, _ = run("report", "prom", report, "--label", "suite=nightly", "--label", 'x="')
         self.assertEqual(code, 0)
         self.assertIn('shmemctl_run_success{suite="nightly",x="\\""} 1', out)
@@ -366,7 +366,7 @@ class Shown(Compare):
             self.assert_refused(run("report", "prom", report, "--label", label))
 
     def test_annotations(self):
-        report = made_up("a", [row(8, 10, 1)])
+        report = fake_report("a", [row(8, 10, 1)])
         report["findings"] = [{"id": "nic-hotspot", "severity": "error", "subject": "x::y", "message": "a\n::error::b",
                                "fix": "100%"}]
         path = self.write("r.json", report)
@@ -388,14 +388,14 @@ class AnyFile(Compare):
                          "\\u2028-\\u202e\\u2066-\\u2069\\ufeff]")
 
     def commands(self, path):
-        good = self.write("good.json", made_up("good", [row(8, 10, 9)]))
+        good = self.write("good.json", fake_report("good", [row(8, 10, 9)]))
         return [("show", path), ("validate", path), ("diff", path, good), ("diff", good, path),
                 ("check", path, "--require", "put.p50_us<1000"), ("merge", path, good), ("html", path),
                 ("html", good, "--baseline", path), ("csv", path), ("junit", path), ("prom", path),
                 ("annotate", "--format", "github", path), ("annotate", "--format", "markdown", path)]
 
     def test_a_nul_byte_is_not_the_end_of_a_report(self):
-        text = json.dumps(made_up("a", [row(8, 10, 1)])).encode()
+        text = json.dumps(fake_report("a", [row(8, 10, 1)])).encode()
         for name, rest in (("torn", b"\0garbage{{{"), ("padded", b"\0" * 4096)):
             path = self.folder / (name + ".json")
             path.write_bytes(text + rest)
@@ -410,7 +410,7 @@ class AnyFile(Compare):
         """A pipe that nobody writes to."""
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
-        thresholds = ("check", self.write("r.json", made_up("a", [row(8, 10, 1)])), "--require-file", pipe)
+        thresholds = ("check", self.write("r.json", fake_report("a", [row(8, 10, 1)])), "--require-file", pipe)
         for command in [*self.commands(pipe), thresholds]:
             with self.subTest(command=command):
                 code, out, err = run("report", *command, "--timeout", "1")
@@ -423,7 +423,7 @@ class AnyFile(Compare):
         """600 rows that have no parameter in common; it took the product of rows and names."""
         rows = [row(8, 10, 1, params={"size_bytes": 8, **{f"p{i * 50 + k}": i for k in range(50)}}, samples=[])
                 for i in range(600)]
-        path = self.write("names.json", made_up("a", rows))
+        path = self.write("names.json", fake_report("a", rows))
         for command in (("show", path), ("html", path, "-o", self.folder / "page.html"), ("junit", path),
                         ("prom", path), ("diff", path, path)):
             with self.subTest(command=command):
@@ -431,7 +431,7 @@ class AnyFile(Compare):
 
     def test_no_text_of_a_report_reaches_a_terminal_as_it_is(self):
         bad = "x\x1b]0;title\x07\x1b[2J\x7f\x9b31m\u202e\u2028\ufeff\r\n=1"
-        document = made_up("a" + bad, [row(8, 10, 1, case=bad, unit=bad, reason=bad, limited_by=bad,
+        document = fake_report("a" + bad, [row(8, 10, 1, case=bad, unit=bad, reason=bad, limited_by=bad,
                                            params={"size_bytes": 8, bad: bad}),
                                        row(8, 10, 1, params={"first_pe": bad, "second_pe": "b" + bad}),
                                        row(8, 10, 1)],
@@ -500,7 +500,7 @@ class Speed(Compare):
             for i in range(10_000):
                 samples = [round(noise.lognormvariate(3, 0.05), 4) for _ in range(100)]
                 rows.append(row(8, 20, 1, samples=samples, params={"size_bytes": 8 + i}))
-            paths.append(self.write(f"{side}.json", made_up(side, rows)))
+            paths.append(self.write(f"{side}.json", fake_report(side, rows)))
         begin = time.monotonic()
         code, out, err = run("report", "diff", *paths)
         seconds = time.monotonic() - begin

@@ -297,7 +297,7 @@ class InBrowser(Pages):
         canvas = "document.querySelector('#nics canvas')"
         labels = self.browser.evaluate(f"Chart.getChart({canvas}).data.labels")
         self.assertEqual((labels[0], labels[1], labels[3]), ("mlx5_0:1 HOT", "mlx5_1:1", "mlx5_3:1 ERROR"))
-        # The axis reaches 50 GB/s, and something in the text's colour stands there beside each bar.
+        # The axis reaches 50 GB/s, and something in the text's colour is there beside each bar.
         marked = self.browser.evaluate(f"""(() => {{
             const chart = Chart.getChart({canvas}), {{x, y}} = chart.scales, ratio = chart.currentDevicePixelRatio;
             const context = chart.canvas.getContext('2d');

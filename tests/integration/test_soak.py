@@ -26,7 +26,7 @@ class Gpu(unittest.TestCase):
         self.write("scripts/packages.sh", "build_packages= test_packages=\ninstall_packages() { :; }\nunpack_packages() { :; }\n")
         self.write("scripts/build.sh", "")
         self.write("tools/ctest", SAY)
-        self.write("tools/nvidia-smi", "echo 'GPU 0: made up'\n")
+        self.write("tools/nvidia-smi", "echo 'GPU 0: fake'\n")
         self.write("tools/nvidia-cuda-mps-control", '[ "$1" = -d ] || cat >/dev/null\n' + SAY)
         for name in PROGRAMS:
             self.write("build/" + name, SAY)

@@ -1,4 +1,4 @@
-"""Sources that lack something: what could not be read, was left out, mirrored or made up is a finding in every output,
+"""Sources that lack something: what could not be read, was left out, mirrored or invented is a finding in every output,
 and nothing that is printed builds on it."""
 import csv
 import io

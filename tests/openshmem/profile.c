@@ -1,4 +1,4 @@
-/* The profiling interface: this program's own shmem_long_put stands before the library's. */
+/* The profiling interface: this program's own shmem_long_put comes before the library's. */
 #include "check.h"
 #include <pshmem.h>
 

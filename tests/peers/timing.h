@@ -1,4 +1,4 @@
-/* Samples of batches: the same for every peer, so that their figures can stand side by side. */
+/* Samples of batches: the same for every peer, so that their figures can be compared. */
 #ifndef SHMEMCTL_TESTS_PEERS_TIMING_H
 #define SHMEMCTL_TESTS_PEERS_TIMING_H
 

@@ -20,7 +20,7 @@ FOREIGN = {
     "ib_write_bw": "*", "ib_write_lat": "*", "perftest": "*", "valgrind": "*", "salloc": "*", "kubectl": "*",
     "mpiexec": "*", "mpiexec.hydra": "*", "clang-format": "*", "chromium": "*",
 }
-# Flags that stand by themselves on a page that says whose they are.
+# Flags that are by themselves on a page that says whose they are.
 ALONE = {
     "docs/explanation/bootstrap.md": {"--export-dynamic-symbol"},  # the linker's
     # Of any program that a report's command line names.
@@ -34,14 +34,14 @@ ALONE = {
     "docs/reference/findings.md": {"--cap-add"},  # of docker and podman
     "docs/tutorials/several-hosts.md": {"--kill-on-bad-exit", "--nodes", "--ntasks-per-node", "--time"},  # Slurm's
 }
-# Pages about a script of ours, whose flags stand by themselves there.
+# Pages about a script of ours, whose flags are by themselves there.
 SCRIPT_OF = {"docs/explanation/lab.md": "scripts/lab/options.py"}
 # Texts of the program that hold flags of other programs, apart from the name of the tool.
 ALONE_IN_SOURCES = {
     "reports/compare/host_differences.cpp": {"--query"},  # mlxfwmanager's
     "cli/gather.cpp": {"--zstd"},  # tar's
     "cli/run.cpp": {"--its-option"},  # of any program
-    "reports/finding_reference.cpp": {"--cap-add"},  # of docker and podman
+    "reports/check_findings.cpp": {"--cap-add"},  # of docker and podman
     "src/base/secret_filter.cpp": {"--api", "--gmca", "--mca", "--name", "--no-"},
     "src/instruments/check/expectation.cpp": {"--query"},  # mlxfwmanager's
     "src/instruments/doctor/system.cpp": {"--cap-add"},  # of docker and podman

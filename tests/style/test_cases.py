@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Bench cases: each is its class, and one row of src/instruments/bench/case_table.cpp. And the diffs of
-docs/development.md, which show how one is added: what they leave as it is stands in the tree.
+docs/development.md, which show how one is added: what they leave as it is, is in the tree.
 """
 
 import pathlib

@@ -22,7 +22,7 @@ create deliver determine draw drain duplicate enable end exchange execute exit e
 import insert initialize install join launch list listen load make map move open pack pair parse perform place poll post process put query reach
 read receive record reduce register replace replay request reserve resolve run select send set share split start stop store summarize
 summarise synchronize transfer translate unregister upload use verify wait write broadcast collect sync alltoall""".split())
-# Base forms with which a fix begins; a command or a question may stand there too.
+# Base forms with which a fix begins; a command or a question may be there too.
 FIXES = ACTIONS | set("""add allow avoid bring build call change check chmod choose communicate compile correct count delete dump end
 enlarge exclude exit finalize free give increase install keep leave let link list look lower merge modprobe mount name omit pass place
 put raise rebuild record reduce reload release remove repeat report reset retry run set shmemctl split start stop switch transfer try
@@ -75,7 +75,7 @@ def complaints(error):
 
 
 def option_names():
-    """A pattern of the options of more than one word, which stand without the prefix that their variables have."""
+    """A pattern of the options of more than one word, which are without the prefix that their variables have."""
     table = (ROOT / "src" / "base" / "option_table.cpp").read_text()
     names = [name for name in re.findall(r'^      (?:\{|secret\()"([A-Z][A-Z0-9_]+)"', table, re.M) if "_" in name]
     assert len(names) > 30, names

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Layers: which folder includes which, compared with the tables of docs/architecture.md.
 
-The first table has the layers, from the bottom: a layer includes others that stand above it in the
+The first table has the layers, from the bottom: a layer includes others that are above it in the
 table, and only those of its row. The second has the folders. A file belongs to the row with the longest
 path that contains it. An include from one row to another needs the other's path in the last column of
 the first, or a path above it that is no layer and does not hold both. A path that no include uses is

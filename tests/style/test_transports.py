@@ -31,7 +31,7 @@ def registered():
 
 
 def class_body(text, name):
-    """What stands between the braces of a class that ends at the start of a line."""
+    """What is between the braces of a class that ends at the start of a line."""
     return re.search(rf"^class {name}\b[^;]*?\{{(.*?)^\}};", text, re.MULTILINE | re.DOTALL).group(1)
 
 

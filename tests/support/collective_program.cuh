@@ -242,7 +242,7 @@ private:
     meet(call.team);
   }
 
-  /// Words of 4 bytes; those between must stay as they are.
+  /// 32-bit words; those between must stay as they are.
   __device__ __noinline__ void alltoalls(const Call& call, int step_number) {
     auto* const dest = reinterpret_cast<std::uint32_t*>(job_.heap + call.to / 4 * 4);
     auto* const source =

@@ -133,7 +133,7 @@ private:
   };
 
   static std::atomic<FakeVerbs*>& current();
-  // What stands in the table and in the devices' own tables.
+  // What is in the table and in the devices' own tables.
   static ibv_device** get_device_list(int* count);
   static void free_device_list(ibv_device** list);
   static ibv_context* open_device(ibv_device* device);

@@ -98,13 +98,13 @@ inline FakeVerbs::QueuePair* FakeVerbs::pick() {
 }
 
 /// Which of a queue pair's requests is carried out next: the first, or one that need not wait for
-/// those before it. Atomics and messages wait for WRITEs, atomics and messages; what stands at or
+/// those before it. Atomics and messages wait for WRITEs, atomics and messages; what is at or
 /// behind a fence, for the READs and atomics before that.
 inline std::size_t FakeVerbs::next_of(const QueuePair& from) {
-  constexpr std::size_t most = 16;
+  constexpr std::size_t max_requests = 16;
   std::vector<std::size_t> ready;
   bool any_before = false, answered_before = false, ordered_before = false;
-  for (std::size_t at = 0; at < from.posted.size() && at < most; ++at) {
+  for (std::size_t at = 0; at < from.posted.size() && at < max_requests; ++at) {
     const Posted& posted = from.posted[at];
     if (posted.done)
       continue;

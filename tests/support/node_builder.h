@@ -20,7 +20,7 @@ struct PortSpec {
   double rate_Gbps = 400;
 };
 
-/// A tree of host bridges, switches and devices. Addresses and sysfs paths are made up as a kernel
+/// A tree of host bridges, switches and devices. Addresses and sysfs paths are invented as a kernel
 /// would number them; handles are indices of Node::pci, or for host bridges of Node::host_bridges.
 class NodeBuilder {
 public:

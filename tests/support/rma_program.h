@@ -44,7 +44,7 @@ struct RmaStep {
   int pe;
   std::uint64_t to, from, size;        ///< offsets in the heap, bytes
   std::uint64_t signal, value;         ///< offset (compare_swap: expected); added, or waited for
-  std::int32_t to_stride, from_stride; ///< in words of 4 bytes, or of 16 (`_wide`)
+  std::int32_t to_stride, from_stride; ///< in 4-byte elements, or 16-byte ones (`_wide`)
 };
 /// What an own_atomic does: RmaStep::size. `value` is the operand.
 enum class OwnAtomic : std::uint64_t {

@@ -11,8 +11,8 @@
 
 namespace shmemctl {
 
-/// Follows the schema itself, so that a key which is added there is made up here too. What it makes
-/// nearly always follows the schema; whether it does is for the validator to say.
+/// Follows the schema itself, so that a key which is added there is generated here too. What it
+/// makes nearly always follows the schema; whether it does is for the validator to say.
 class SchemaSampler {
 public:
   /// A number from 0 to limit - 1.

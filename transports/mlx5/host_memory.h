@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "src/abi/post_wqe.h"
+#include "src/base/host_atomics.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -12,34 +13,19 @@
 
 namespace shmemctl::mlx5 {
 
-struct HostMemory {
+struct HostMemory : HostAtomics {
   /// Any number of threads may poll the collapsed CQE.
   static constexpr bool one_polls = false;
   using Group = Alone;
   static Group group(std::uint64_t) { return {}; }
 
-  static std::uint64_t load(const std::uint64_t* word) {
-    return reference(word).load(std::memory_order_relaxed);
-  }
-  static std::uint64_t load_acquire(const std::uint64_t* word) {
-    return reference(word).load(std::memory_order_acquire);
-  }
-  static void store(std::uint64_t* word, std::uint64_t value) {
-    reference(word).store(value, std::memory_order_relaxed);
-  }
-  static void store_release(std::uint64_t* word, std::uint64_t value) {
-    reference(word).store(value, std::memory_order_release);
-  }
+  static std::uint64_t load(const std::uint64_t* word) { return load_relaxed(word); }
+  static void store(std::uint64_t* word, std::uint64_t value) { store_relaxed(word, value); }
   static std::uint64_t fetch_add(std::uint64_t* word, std::uint64_t value) {
-    return reference(word).fetch_add(value, std::memory_order_relaxed);
+    return fetch_add_relaxed(word, value);
   }
   static std::uint64_t exchange_acquire(std::uint64_t* word, std::uint64_t value) {
     return reference(word).exchange(value, std::memory_order_acquire);
-  }
-  static bool compare_exchange_acquire(std::uint64_t* word, std::uint64_t expected,
-                                       std::uint64_t desired) {
-    return reference(word).compare_exchange_strong(expected, desired, std::memory_order_acquire,
-                                                   std::memory_order_relaxed);
   }
   static void fetch_max_release(std::uint64_t* word, std::uint64_t value) {
     std::uint64_t seen = reference(word).load(std::memory_order_relaxed);
@@ -93,10 +79,6 @@ private:
     if (write_combining != 0)
       fence_to_device();
 #endif
-  }
-  /// atomic_ref wants a mutable object; loads do not change it.
-  static std::atomic_ref<std::uint64_t> reference(const std::uint64_t* word) {
-    return std::atomic_ref<std::uint64_t>(*const_cast<std::uint64_t*>(word));
   }
 };
 

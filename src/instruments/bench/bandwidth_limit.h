@@ -26,7 +26,7 @@ struct PortUse {
 };
 
 /// What the wire of that port moves in each direction, in 10^9 bytes per second. Nothing where the
-/// node model does not know it, or where it is made up: software devices (Soft-RoCE, siw) and
+/// node model does not know it, or where it is invented: software devices (Soft-RoCE, siw) and
 /// virtual interfaces.
 /// @param sysroot if given: where bonds and VLANs are looked up, which no node model has
 std::optional<double> wire_rate_GBps(const Node& node, const HcaPort& nic,

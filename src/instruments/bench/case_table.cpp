@@ -184,11 +184,11 @@ static std::vector<CaseRow> make_table() {
                                     "bytes, otherwise a ";
   const std::string pingpong_signal = "Each PE sets the peer's signal and waits for its own.";
   const std::string one_word_each =
-      "One operation at a time on one word of 4 or 8 bytes. Each PE has words of its own at its "
+      "One operation at a time on one 32- or 64-bit word. Each PE has words of its own at its "
       "target.";
   const std::string last_fetched = "and the last value fetched";
   const std::string thread_fetches =
-      "One thread issues one operation at a time on one word of 4 or 8 bytes.";
+      "One thread issues one operation at a time on one 32- or 64-bit word.";
   const std::string thread_posts = "One thread issues one operation at a time on one word of 4 or "
                                    "8 bytes, each followed by a quiet.";
   const std::string all_fetched = "and every value fetched";

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "src/base/json_values.h"
+#include "src/base/text.h"
 
 namespace shmemctl::bench {
 
@@ -241,7 +242,7 @@ Findings pin_findings(const std::vector<PinState>& states, const std::vector<std
     findings.push_back({"bench-oversubscribed", Severity::warning, "host " + machine.host,
                         what + ": they wait for each other's time slices, and what is measured is "
                                "the scheduler",
-                        machine.pes > cpus ? "start at most " + std::to_string(cpus) + " PEs there"
+                        machine.pes > cpus ? "start at most " + counted(cpus, "PE") + " there"
                                            : "bind each PE to a CPU of its own"});
   }
   if (unpinned.empty())

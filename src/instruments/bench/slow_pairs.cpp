@@ -18,7 +18,7 @@ namespace {
 /// Fewer say too little of what is usual.
 constexpr std::size_t fewest_pairs = 6;
 constexpr double times_slower = 1.25;
-constexpr std::size_t most_named = 4;
+constexpr std::size_t max_named = 4;
 
 struct Pair {
   int first = 0, second = 0;
@@ -99,10 +99,10 @@ Findings slow_pair_findings(const std::string& subject, const std::vector<Result
     if (slow.empty())
       continue;
     std::vector<std::string> words;
-    for (std::size_t i = 0; i < std::min(slow.size(), most_named); ++i)
+    for (std::size_t i = 0; i < std::min(slow.size(), max_named); ++i)
       words.push_back(text_of(slow[i]));
-    if (slow.size() > most_named)
-      words.push_back(fmt::format("and {} more", slow.size() - most_named));
+    if (slow.size() > max_named)
+      words.push_back(fmt::format("and {} more", slow.size() - max_named));
     const std::optional<int> culprit = common_pe(slow);
     const std::string over = kind.second.empty() ? "" : " by " + kind.second;
     findings.push_back(

@@ -112,12 +112,13 @@ std::vector<PePair> unreachable_pairs(const std::vector<TransportReach>& transpo
 }
 
 std::string pair_list(const std::vector<PePair>& pairs) {
-  constexpr std::size_t most = 12;
+  constexpr std::size_t max_pairs = 12;
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(pairs.size(), most); ++i)
+  for (std::size_t i = 0; i < std::min(pairs.size(), max_pairs); ++i)
     names.push_back(std::to_string(pairs[i].first) + ">" + std::to_string(pairs[i].second));
-  return join(names, ", ") +
-         (pairs.size() > most ? " and " + std::to_string(pairs.size() - most) + " more" : "");
+  return join(names, ", ") + (pairs.size() > max_pairs
+                                  ? " and " + std::to_string(pairs.size() - max_pairs) + " more"
+                                  : "");
 }
 
 } // namespace shmemctl

@@ -65,12 +65,13 @@ std::vector<Pair> pairs_of(const Node& node, const cuda::LinkSurvey& survey) {
 
 /// "GPU0 -> GPU3 at 21.5 GB/s, GPU1 -> GPU3 at ..., and 4 more".
 std::string list_of(const std::vector<std::string>& words) {
-  constexpr std::size_t most = 6;
+  constexpr std::size_t max_listed = 6;
   std::vector<std::string> first(
-      words.begin(), words.begin() + static_cast<std::ptrdiff_t>(std::min(words.size(), most)));
+      words.begin(),
+      words.begin() + static_cast<std::ptrdiff_t>(std::min(words.size(), max_listed)));
   std::string text = join(first, ", ");
-  if (words.size() > most)
-    text += ", and " + std::to_string(words.size() - most) + " more";
+  if (words.size() > max_listed)
+    text += ", and " + std::to_string(words.size() - max_listed) + " more";
   return text;
 }
 

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <map>
 #include <sys/klog.h>
 #include <tuple>
@@ -20,7 +19,6 @@ namespace shmemctl::doctor {
 
 namespace {
 
-constexpr std::size_t max_messages = 4096;
 constexpr std::size_t max_events = 1000;
 constexpr std::size_t max_log_bytes = std::size_t{64} << 20;
 
@@ -39,145 +37,13 @@ bool is_hex(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/// The catalogue, line by line.
-class CatalogueReader {
-public:
-  explicit CatalogueReader(std::string subject) : subject_(std::move(subject)) {}
-
-  void take(const std::string& line) {
-    ++number_;
-    const std::string_view text = trim(line);
-    if (first_non_utf8(text))
-      refuse("the line is not UTF-8", "text");
-    if (text.empty() || text[0] == '#')
-      return;
-    const std::size_t blank = text.find_first_of(" \t");
-    const std::string key(text.substr(0, blank));
-    const std::string rest(blank == std::string_view::npos ? "" : trim(text.substr(blank)));
-    if (rest.empty())
-      refuse("nothing follows " + printable(key), key + " and a value");
-    if (key == "source")
-      add_source(rest);
-    else if (key == "message")
-      begin(rest);
-    else if (messages_.empty())
-      refuse(printable(key) + " stands before the first message", "message ID above it");
-    else
-      set(key, rest);
-  }
-
-  std::vector<KernelMessage> finish() {
-    require_complete();
-    return std::move(messages_);
-  }
-
-private:
-  [[noreturn]] void refuse(const std::string& problem, const std::string& expected) const {
-    throw Error(ExitCode::usage, fmt::format("{}, line {}", printable(subject_), number_), "",
-                problem, "write " + expected);
-  }
-
-  void add_source(const std::string& rest) {
-    const std::size_t blank = rest.find_first_of(" \t");
-    if (blank == std::string::npos)
-      refuse("the source has no reference", "source NAME REFERENCE");
-    const std::string name = rest.substr(0, blank);
-    if (!sources_.emplace(name, std::string(trim(rest.substr(blank)))).second)
-      refuse("source " + printable(name) + " is already defined above", "another name");
-  }
-
-  void begin(const std::string& id) {
-    require_complete();
-    if (std::any_of(messages_.begin(), messages_.end(),
-                    [&](const KernelMessage& other) { return other.id == id; }))
-      refuse("message " + printable(id) + " is already defined above", "another id");
-    if (messages_.size() == max_messages)
-      refuse("too many messages", "4096 messages at most");
-    messages_.emplace_back();
-    messages_.back().id = id;
-    seen_.clear();
-  }
-
-  void require_complete() const {
-    if (messages_.empty())
-      return;
-    for (const char* key :
-         {"check", "severity", "action", "pattern", "meaning", "fix", "cites", "example"})
-      if (std::find(seen_.begin(), seen_.end(), key) == seen_.end())
-        refuse("message " + printable(messages_.back().id) + " has no " + key,
-               std::string(key) + " below it");
-  }
-
-  void set(const std::string& key, const std::string& value) {
-    KernelMessage& message = messages_.back();
-    if (std::find(seen_.begin(), seen_.end(), key) != seen_.end())
-      refuse(printable(key) + " stands twice", "it once for each message");
-    if (key == "check")
-      message.check = value;
-    else if (key == "severity")
-      message.severity = severity_of(value);
-    else if (key == "action")
-      message.action = action_of(value);
-    else if (key == "least")
-      message.least = count_of(value);
-    else if (key == "pattern")
-      message.pattern = pattern_of(value);
-    else if (key == "meaning")
-      message.meaning = value;
-    else if (key == "fix")
-      message.fix = value;
-    else if (key == "cites")
-      message.source = reference_of(value);
-    else if (key == "example")
-      message.example = value;
-    else
-      refuse(printable(key) + " does not start a line",
-             "source, message, check, severity, action, least, pattern, meaning, fix, cites or "
-             "example");
-    seen_.push_back(key);
-  }
-
-  Severity severity_of(const std::string& word) const {
-    for (const Severity severity : {Severity::info, Severity::warning, Severity::error})
-      if (word == to_string(severity))
-        return severity;
-    refuse(printable(word) + " is not a severity", "info, warning or error");
-  }
-  std::string action_of(const std::string& word) const {
-    for (const auto& [name, words] : actions)
-      if (word == name)
-        return word;
-    refuse(printable(word) + " is not an action",
-           "none, restart-app, reset-gpu, reboot, replace or investigate");
-  }
-  std::size_t count_of(const std::string& word) const {
-    const auto number = parse_integer(word);
-    if (!number || *number < 1 || *number > 1000000)
-      refuse(printable(word) + " is not a number from 1 to 1000000", "a number as 3");
-    return static_cast<std::size_t>(*number);
-  }
-  std::string pattern_of(const std::string& text) const {
-    const std::size_t first = text.find("{}");
-    if (first != std::string::npos && text.find("{}", first + 1) != std::string::npos)
-      refuse("the pattern has {} twice", "it once, and * for other text");
-    if (text.find_first_not_of("*{} ") == std::string::npos)
-      refuse("the pattern matches every message", "a part of the message");
-    return text;
-  }
-  std::string reference_of(const std::string& name) const {
-    const auto found = sources_.find(name);
-    if (found == sources_.end())
-      refuse("source " + printable(name) + " is not defined above",
-             "a line: source NAME REFERENCE");
-    return found->second;
-  }
-
-  std::string subject_;
-  std::size_t number_ = 0;
-  std::map<std::string, std::string> sources_;
-  std::vector<KernelMessage> messages_;
-  std::vector<std::string> seen_; ///< keys of the last message
-};
+std::string action_of(const CatalogueEntry& entry) {
+  for (const auto& [name, words] : actions)
+    if (entry.value("action") == name)
+      return name;
+  entry.refuse_key("action", printable(entry.value("action")) + " is not an action",
+                   "none, restart-app, reset-gpu, reboot, replace or investigate");
+}
 
 /// Takes "[   12.345678]" or "[Tue Nov  3 10:00:00 2026]" off the beginning.
 std::string_view take_bracketed_time(std::string_view& text) {
@@ -220,10 +86,44 @@ std::size_t leading_date(std::string_view text) {
 
 std::vector<KernelMessage> parse_kernel_messages(const std::string& text,
                                                  const std::string& subject) {
-  CatalogueReader reader(subject);
-  for (const std::string& line : split(text, '\n'))
-    reader.take(line);
-  return reader.finish();
+  using Key = CatalogueKey;
+  CatalogueReader reader({{"source", {}, true},
+                          {"message",
+                           {{"check"},
+                            {"severity"},
+                            {"action"},
+                            {"least", Key::optional},
+                            {"pattern"},
+                            {"meaning"},
+                            {"fix"},
+                            {"cites"},
+                            {"example"}}}});
+  std::map<std::string, std::string> sources;
+  std::vector<KernelMessage> messages;
+  for (const CatalogueEntry& entry : reader.read(text, subject)) {
+    if (entry.kind == "source") {
+      sources.emplace(entry.id, entry.text);
+      continue;
+    }
+    KernelMessage message;
+    message.id = entry.id;
+    message.check = entry.value("check");
+    message.severity = entry.severity("severity");
+    message.action = action_of(entry);
+    message.least = entry.count("least", 1);
+    message.pattern = entry.patterns("pattern").front();
+    message.meaning = entry.value("meaning");
+    message.fix = entry.value("fix");
+    const auto source = sources.find(entry.value("cites"));
+    if (source == sources.end())
+      entry.refuse_key("cites",
+                       "source " + printable(entry.value("cites")) + " is not defined above",
+                       "a line: source NAME REFERENCE");
+    message.source = source->second;
+    message.example = entry.value("example");
+    messages.push_back(std::move(message));
+  }
+  return messages;
 }
 
 const std::vector<KernelMessage>& kernel_messages() {
@@ -275,40 +175,6 @@ std::optional<KernelLine> parse_kernel_line(std::string_view line) {
   return result;
 }
 
-std::optional<PatternMatch> match_kernel_pattern(std::string_view pattern,
-                                                 std::string_view message) {
-  PatternMatch match;
-  bool started = false;
-  std::size_t at = 0, captured_from = std::string_view::npos;
-  while (!pattern.empty()) {
-    const std::size_t star = pattern.find('*');
-    const std::size_t braces = pattern.find("{}");
-    const std::size_t end = std::min({star, braces, pattern.size()});
-    const std::string_view piece = pattern.substr(0, end);
-    if (!piece.empty()) {
-      const std::size_t found = message.find(piece, at);
-      if (found == std::string_view::npos)
-        return std::nullopt;
-      if (captured_from != std::string_view::npos) {
-        match.captured = message.substr(captured_from, found - captured_from);
-        captured_from = std::string_view::npos;
-      }
-      if (!started)
-        match.begin = found;
-      started = true;
-      at = found + piece.size();
-    }
-    if (end == pattern.size())
-      break;
-    if (end == braces)
-      captured_from = at;
-    pattern = pattern.substr(end + (end == braces ? 2 : 1));
-  }
-  if (captured_from != std::string_view::npos)
-    match.captured = message.substr(captured_from);
-  return match;
-}
-
 std::optional<PciAddress> address_in(std::string_view message, std::size_t begin) {
   std::optional<PciAddress> before;
   for (std::size_t i = 0; i < message.size();) {
@@ -347,7 +213,7 @@ enum class Start { none, boot, driver, driver_loaded };
 Start start_at(std::string_view message) {
   if (starts_with(message, "Linux version "))
     return Start::boot;
-  // It is the first message of a load; failures to initialise a GPU may stand between it and the
+  // It is the first message of a load; failures to initialise a GPU may come between it and the
   // line that names the version.
   if (starts_with(message, "nvidia-nvlink: Nvlink Core is being initialized"))
     return Start::driver;
@@ -382,9 +248,7 @@ KernelEvents find_kernel_events(std::string_view log, const std::vector<KernelMe
   std::map<std::tuple<const KernelMessage*, std::optional<PciAddress>, std::string>, std::size_t>
       known;
   while (!log.empty()) {
-    const std::size_t end = log.find('\n');
-    std::string_view raw = log.substr(0, end);
-    log = end == std::string_view::npos ? std::string_view() : log.substr(end + 1);
+    std::string_view raw = take_line(log);
     if (!raw.empty() && raw.back() == '\r')
       raw.remove_suffix(1);
     const std::optional<KernelLine> line = parse_kernel_line(raw);
@@ -398,8 +262,7 @@ KernelEvents find_kernel_events(std::string_view log, const std::vector<KernelMe
     for (const KernelMessage& message : messages) {
       if (message.check != check)
         continue;
-      const std::optional<PatternMatch> match =
-          match_kernel_pattern(message.pattern, line->message);
+      const std::optional<LinePattern::Match> match = message.pattern.match(line->message);
       if (!match)
         continue;
       KernelEvent event;

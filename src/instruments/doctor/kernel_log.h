@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/catalogue_file.h"
 #include "src/base/finding.h"
 #include "src/base/sysroot.h"
 #include "src/instruments/doctor/doctor.h"
@@ -20,7 +21,8 @@ struct KernelMessage {
   Severity severity = Severity::warning;
   std::string action;    ///< "none", "restart-app", "reset-gpu", "reboot", "replace", "investigate"
   std::size_t least = 1; ///< how often it must appear on one device
-  std::string pattern, meaning, fix, example;
+  LinePattern pattern;
+  std::string meaning, fix, example;
   std::string source; ///< the reference, not its name
 };
 
@@ -35,7 +37,7 @@ const std::vector<KernelMessage>& kernel_messages();
 /// "restart the application" for "restart-app".
 std::string action_words(const std::string& action);
 
-/// One line of a log without what stands before the message. `time` is as the log writes it, "" if
+/// One line of a log without what is before the message. `time` is as the log writes it, "" if
 /// the line has none; seconds since boot as "12.345678".
 struct KernelLine {
   std::string_view time, message;
@@ -44,13 +46,6 @@ struct KernelLine {
 /// -k, or of syslog. Empty if it is another program's.
 std::optional<KernelLine> parse_kernel_line(std::string_view line);
 
-/// Where the message has the pattern, and what stands for its {}.
-struct PatternMatch {
-  std::size_t begin = 0;
-  std::string_view captured;
-};
-std::optional<PatternMatch> match_kernel_pattern(std::string_view pattern,
-                                                 std::string_view message);
 /// The address of a PCI function in the message that is nearest to what was matched: the first
 /// behind `begin`, or else the last one before it.
 std::optional<PciAddress> address_in(std::string_view message, std::size_t begin);
@@ -61,7 +56,7 @@ struct KernelEvent {
   std::optional<PciAddress> address;
   std::string detail; ///< what the pattern's {} is
   std::size_t count = 0;
-  /// How many of them stand before a start that cures such an event, and which start that was: "the
+  /// How many of them are before a start that cures such an event, and which start that was: "the
   /// driver was loaded again", "the last boot".
   std::size_t cured = 0;
   std::string cure;

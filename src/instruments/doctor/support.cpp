@@ -258,17 +258,6 @@ namespace {
 
 constexpr std::size_t max_version_parts = 4;
 
-/// Calls `use` for each line; stops when it returns true.
-template <class Use>
-void for_each_line(std::string_view text, Use use) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    if (use(text.substr(0, end)))
-      return;
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
-
 /// "unlimited" gives an empty inner optional; other text that is not a number gives none.
 std::optional<std::optional<std::uint64_t>> limit_value(const std::string& word) {
   if (word == "unlimited")
@@ -299,14 +288,10 @@ std::vector<int> version_numbers(std::string_view text) {
 }
 
 std::optional<std::string> field_of(std::string_view text, std::string_view key) {
-  std::optional<std::string> value;
-  for_each_line(text, [&](std::string_view line) {
-    if (!starts_with(line, key))
-      return false;
-    value = std::string(trim(line.substr(key.size())));
-    return true;
-  });
-  return value;
+  while (!text.empty())
+    if (const std::string_view line = take_line(text); starts_with(line, key))
+      return std::string(trim(line.substr(key.size())));
+  return std::nullopt;
 }
 
 std::optional<Limit> find_limit(std::string_view limits, std::string_view name) {
@@ -323,11 +308,10 @@ std::optional<Limit> find_limit(std::string_view limits, std::string_view name) 
 
 std::optional<Mount> find_mount(std::string_view mounts, std::string_view mount_point) {
   std::optional<Mount> found;
-  for_each_line(mounts, [&](std::string_view line) {
+  each_line(mounts, [&](std::string_view line) {
     const std::vector<std::string> words = split_blanks(line);
     if (words.size() >= 4 && words[1] == mount_point)
       found = Mount{words[2], words[3]};
-    return false;
   });
   return found;
 }

@@ -6,31 +6,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
+#include "src/base/catalogue_file.h"
 #include "src/base/finding.h"
 #include "src/instruments/explain/literal_search.h"
 
 namespace shmemctl::explain {
-
-/// Literals that stand in this order in a line, with any text between them: "status=*(12)" is
-/// {"status=", "(12)"}. The line may go on before and after.
-class LinePattern {
-public:
-  /// @param text `*` stands for any text, `\*` for an asterisk
-  explicit LinePattern(std::string text);
-
-  bool matches(std::string_view line) const;
-  const std::string& text() const { return text_; }
-  /// The literal by which lines are searched for it: the longest, or its first bytes. "" if the
-  /// pattern has no literal.
-  const std::string& anchor() const { return anchor_; }
-
-private:
-  std::string text_, anchor_;
-  std::vector<std::string> pieces_;
-};
 
 /// A known message.
 struct Message {
@@ -61,6 +43,8 @@ struct Recognised {
 
 class Catalogue {
 public:
+  Catalogue();
+
   /// Adds the entries of a text in the format that log_messages.conf describes. Throws Error
   /// (usage) with the line and what was expected there.
   /// @param subject the file's name, or "built in"
@@ -70,9 +54,9 @@ public:
   const std::vector<Step>& steps() const { return steps_; }
 
 private:
+  CatalogueReader reader_;
   std::vector<Message> messages_;
   std::vector<Step> steps_;
-  std::unordered_set<std::string> ids_; ///< of both
 };
 
 /// The catalogue that is part of this binary.

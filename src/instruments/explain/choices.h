@@ -25,9 +25,9 @@ struct Choice {
   std::string library;                ///< "NCCL", "NVSHMEM", "UCX", "libfabric", "Open MPI"
   std::string transport;              ///< "NET/IB", "P2P/CUMEM", "ibrc", "rc_mlx5", "efa"
   std::string device;                 ///< "mlx5_0"; "" where the transport uses none
-  std::optional<int> port, gid_index; ///< empty if the log does not tell
+  std::optional<int> port, gid_index; ///< empty if the log does not say
   std::optional<int> number;          ///< of the device in the library's list
-  std::string link;                   ///< "RoCE", "IB"; "" if the log does not tell
+  std::string link;                   ///< "RoCE", "IB"; "" if the log does not say
   std::optional<bool> gpu_direct;     ///< whether the NIC reaches the GPU's memory
   std::optional<int> by_rank;         ///< the rank whose NIC it is, where that is another one (PXN)
   Place first;
@@ -60,7 +60,7 @@ struct ProcessSetup {
   std::vector<Choice> choices;
 };
 
-/// Literals that a line of interest contains: a line without any of them tells nothing.
+/// Literals that a line of interest contains: a line without any of them says nothing.
 const std::vector<std::string>& choice_words();
 
 /// Reads a line that contains words of choice_words().

@@ -123,12 +123,12 @@ void add_unknown(const LogFacts& facts, Findings& findings) {
   if (more > 0 || facts.more_unknown > 0)
     findings.push_back({"log-unknown-error", Severity::info, "other lines",
                         fmt::format("{} more errors that are not in the catalogue, and {} further "
-                                    "lines that are not told apart",
+                                    "lines that cannot be told apart",
                                     more, facts.more_unknown),
                         "read logs.unknown in the report: --json FILE"});
 }
 
-/// The largest number of ranks that a log tells.
+/// The largest number of ranks that a log names.
 int logged_ranks(const LogFacts& facts) {
   constexpr int max_ranks = 65536;
   int ranks = 0;

@@ -18,7 +18,7 @@ namespace shmemctl::explain {
 struct ChosenDistance {
   std::size_t rank = 0, choice = 0; ///< positions in LogFacts::ranks and in its choices
   int nic = -1;                     ///< index in Node::nics
-  int gpu = -1;                     ///< index in Node::gpus; -1: the log does not tell the GPU
+  int gpu = -1;                     ///< index in Node::gpus; -1: the log does not name the GPU
   Distance distance;
 };
 
@@ -36,7 +36,7 @@ struct MappingDifference {
 };
 
 /// Of the ranks whose GPU and NIC the log names, on the node's host. NCCL is compared with the
-/// policy `nccl`, NVSHMEM with `nvshmem` and these settings; nothing where the node does not tell
+/// policy `nccl`, NVSHMEM with `nvshmem` and these settings; nothing where the node does not say
 /// enough to compute it.
 std::vector<MappingDifference> mapping_differences_of(const LogFacts& facts, const Node& node,
                                                       const NvshmemSettings& settings);

@@ -38,7 +38,7 @@ private:
   std::array<std::uint8_t, 256> column_{};
   std::size_t columns_ = 1;
   std::vector<std::uint32_t> next_; ///< state * columns_ + column -> state
-  /// States that end a literal come last, so that one comparison tells them.
+  /// States that end a literal come last, so that one comparison finds them.
   std::uint32_t first_output_state_ = 1;
   std::vector<std::vector<std::uint32_t>> outputs_;
 };

@@ -22,14 +22,14 @@ public:
       : take_(std::move(take)) {}
 
   void feed(std::string_view block);
-  /// After the last block: the text behind the last line end, if there is any.
+  /// After the last block: the text after the last newline, if there is any.
   void finish();
 
   std::uint64_t lines() const { return lines_; }
   std::uint64_t bytes() const { return bytes_; }
   /// Lines of which only the first max_line_bytes were taken.
   std::uint64_t cut_lines() const { return cut_lines_; }
-  /// Whether text stood behind the last line end.
+  /// Whether text follows the last newline.
   bool ended_within_line() const { return ended_within_line_; }
 
 private:
@@ -46,7 +46,7 @@ private:
 /// folder, or is compressed.
 void read_log(const std::string& path, LineSplitter& lines);
 
-/// Who wrote a line, as far as the line itself tells.
+/// Who wrote a line, as far as the line itself says.
 struct LineOrigin {
   /// By the launcher: `[1,3]<stdout>:` (mpirun), `3: ` (srun --label), `[rank3]:` (PyTorch).
   std::optional<int> rank;

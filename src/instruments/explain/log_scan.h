@@ -29,12 +29,12 @@ struct LogFile {
 struct RankLog {
   std::string name;        ///< "rank 3", "node1:4711", "train.log"
   std::optional<int> rank; ///< as the launcher or the library numbers it
-  std::string host;        ///< "" if the log does not tell
+  std::string host;        ///< "" if the log does not say
   std::string process;     ///< "host:pid", or ""
   ProcessSetup setup;
   std::uint64_t lines = 0;
   Place last;                         ///< its last line
-  std::map<std::size_t, Place> steps; ///< catalogue's position -> where it stands first
+  std::map<std::size_t, Place> steps; ///< catalogue's position -> where it is first
   std::set<std::size_t> messages;     ///< positions of known messages that it wrote
 };
 

@@ -34,18 +34,18 @@ public:
     std::shuffle(order_.begin(), order_.end(), random_);
   }
 
-  SecondMeasurement plan(std::size_t most_rounds) {
+  SecondMeasurement plan(std::size_t max_rounds) {
     for (std::size_t i = 0; i < suspects_.size(); ++i)
       add_checks(i);
-    // The pairs of a host stand together: in another order, they share no round with each other.
+    // The pairs of a host are together: in another order, they share no round with each other.
     std::shuffle(wanted_.begin(), wanted_.end(), random_);
     // Pairs may be many: what matters more finds room first.
     std::stable_partition(wanted_.begin(), wanted_.end(), [&](const auto& check) {
       return suspects_[check.suspect].part != Part::pair;
     });
-    add_controls(most_rounds);
+    add_controls(max_rounds);
     for (const SecondMeasurement::Check& check : wanted_)
-      if (place({check.source, check.target}, most_rounds))
+      if (place({check.source, check.target}, max_rounds))
         plan_.checks.push_back(check);
     return std::move(plan_);
   }
@@ -153,7 +153,7 @@ private:
   }
 
   /// On each rail that is no suspect itself. With few sound hosts, all pairs of them.
-  void add_controls(std::size_t most_rounds) {
+  void add_controls(std::size_t max_rounds) {
     for (int rail = 0; rail < rails_; ++rail) {
       if (slow_rails_.count(rail) != 0)
         continue;
@@ -161,7 +161,7 @@ private:
       if (pairs.size() < fewest_controls)
         pairs = all_sound_pairs(rail);
       for (const Pairing& pair : pairs)
-        if (place(pair, most_rounds))
+        if (place(pair, max_rounds))
           plan_.controls.push_back(pair);
     }
   }
@@ -177,8 +177,8 @@ private:
   }
 
   /// Into the first round in which both PEs are free.
-  bool place(const Pairing& pair, std::size_t most_rounds) {
-    for (std::size_t i = 0; i <= busy_.size() && i < most_rounds; ++i) {
+  bool place(const Pairing& pair, std::size_t max_rounds) {
+    for (std::size_t i = 0; i <= busy_.size() && i < max_rounds; ++i) {
       if (i == busy_.size()) {
         busy_.emplace_back(endpoints_.size(), 0);
         plan_.rounds.emplace_back();
@@ -265,8 +265,8 @@ std::vector<double> values_of(const Suspect& suspect, const SecondMeasurement::C
 
 SecondMeasurement plan_second_measurement(const std::vector<Endpoint>& endpoints,
                                           const std::vector<Suspect>& suspects, int stage,
-                                          std::size_t most_rounds) {
-  return Planner(endpoints, suspects, stage).plan(most_rounds);
+                                          std::size_t max_rounds) {
+  return Planner(endpoints, suspects, stage).plan(max_rounds);
 }
 
 std::vector<Suspect> still_slow(const std::vector<Endpoint>& endpoints,
@@ -313,7 +313,7 @@ Confirmed confirm(const std::vector<Endpoint>& endpoints, std::vector<Suspect> s
   Confirmed result;
   for (int stage = 0; stage < second_measurements && !suspects.empty(); ++stage) {
     const SecondMeasurement plan =
-        plan_second_measurement(endpoints, suspects, stage, most_second_rounds);
+        plan_second_measurement(endpoints, suspects, stage, max_second_rounds);
     std::vector<Suspect> slow =
         still_slow(endpoints, suspects, plan, measure(plan.rounds), criteria);
     // Both are in the order of `suspects`: those that are missing in `slow` have passed.

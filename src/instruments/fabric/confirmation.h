@@ -25,10 +25,10 @@ struct SecondMeasurement {
 /// For each suspect pairs that show it: a pair itself; of a host or NIC pairs with other hosts that
 /// are no suspects; of a group, with hosts outside; of a rail, along it. Partners and company are
 /// drawn anew by `stage`. Rounds are filled up with the pairs of other suspects, never more than
-/// `most_rounds` rounds: suspects that find no room have no checks.
+/// `max_rounds` rounds: suspects that find no room have no checks.
 SecondMeasurement plan_second_measurement(const std::vector<Endpoint>& endpoints,
                                           const std::vector<Suspect>& suspects, int stage,
-                                          std::size_t most_rounds);
+                                          std::size_t max_rounds);
 
 /// The suspects that the second measurement shows again, with its figures added. Each check is
 /// compared with the median of the controls on its rails, or, where there are fewer than three,
@@ -46,7 +46,7 @@ struct Confirmed {
   std::vector<Suspect> transient; ///< slow at first, and not when they were measured again
 };
 inline constexpr int second_measurements = 4;
-inline constexpr std::size_t most_second_rounds = 128;
+inline constexpr std::size_t max_second_rounds = 128;
 
 /// Measures suspects again, up to second_measurements times: those that are as fast as others once
 /// are transient. The fewer are left, the more they are alone.

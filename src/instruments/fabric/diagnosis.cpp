@@ -302,7 +302,7 @@ private:
     suspect.value = value_of(time);
     suspect.peers = value_of(peers);
     if (metric_ == Metric::latency) {
-      if (suspect.value - suspect.peers < criteria_.least_latency_us)
+      if (suspect.value - suspect.peers < criteria_.min_latency_us)
         return;
       suspect.direction = Direction::both;
     }

@@ -58,7 +58,7 @@ struct Criteria {
   double host_times = 1.2; ///< hosts, NICs, rails, groups
   double pair_times = 1.33;
   double host_latency_times = 1.5, pair_latency_times = 2;
-  double least_latency_us = 2; ///< more than this above the peers, too
+  double min_latency_us = 2; ///< more than this above the peers, too
   /// An effect is this many standard deviations of the noise, or more.
   double sigmas = 6;
   /// Share of the smallest effect (of its logarithm) that each second measurement must show.

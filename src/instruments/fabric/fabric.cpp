@@ -65,7 +65,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Of all runs together, in memory of PE 0.
-constexpr std::size_t most_figures = std::size_t{16} << 20;
+constexpr std::size_t max_figures = std::size_t{16} << 20;
 /// A step is announced again after that time, so that its deadline is that of a round, not of all.
 constexpr double announce_s = 0.25;
 constexpr int runs_of_pattern = 2;
@@ -95,9 +95,9 @@ public:
     result_.effort = effort_for(schedule_->rounds(),
                                 request.quick ? quick_budget_s : default_budget_s, request.quick);
     callbacks_.say("allocating buffers");
-    const int most_rounds = std::max(
-        {schedule_->rounds(), static_cast<int>(most_second_rounds), PatternPlan::most_senders + 1});
-    measurement_.emplace(runtime, options, result_.effort, most_rounds,
+    const int max_rounds = std::max(
+        {schedule_->rounds(), static_cast<int>(max_second_rounds), PatternPlan::max_senders + 1});
+    measurement_.emplace(runtime, options, result_.effort, max_rounds,
                          [this](int round, int rounds) { announce(round, rounds); });
   }
 
@@ -166,7 +166,7 @@ private:
 
   void keep(std::vector<PairFigure> figures) {
     kept_.push_back(std::move(figures));
-    while (kept_.size() > 1 && kept_.size() * kept_.back().size() > most_figures)
+    while (kept_.size() > 1 && kept_.size() * kept_.back().size() > max_figures)
       kept_.erase(kept_.begin());
     result_.figures = medians_of(kept_);
   }

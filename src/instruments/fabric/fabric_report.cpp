@@ -22,7 +22,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t latency_bytes = 8;
-constexpr std::size_t most_named = 8;
+constexpr std::size_t max_named = 8;
 
 std::size_t at(int index) {
   return static_cast<std::size_t>(index);
@@ -120,7 +120,7 @@ std::set<std::pair<int, int>> suspect_pairs(const Result& result) {
   for (const Verdict& verdict : result.slow)
     add(verdict.suspect);
   for (const Suspect& suspect : result.transient)
-    if (pairs.size() < most_pair_rows)
+    if (pairs.size() < max_pair_rows)
       add(suspect);
   return pairs;
 }
@@ -146,7 +146,7 @@ ResultRow pair_row(const Result& result, const PairFigure& figure, bool latency)
   row.unit = "us";
   if (latency) {
     row.stats = single(static_cast<double>(figure.latency_us));
-    row.reason = "words of 8 bytes are not compared";
+    row.reason = "8-byte puts are not compared";
   } else {
     const auto GBps = static_cast<double>(figure.GBps);
     row.stats = single(message_us(size_bytes, GBps));
@@ -158,7 +158,7 @@ ResultRow pair_row(const Result& result, const PairFigure& figure, bool latency)
 }
 
 void add_pair_rows(const Result& result, std::vector<ResultRow>& rows) {
-  const bool all = result.figures.size() <= most_pair_rows;
+  const bool all = result.figures.size() <= max_pair_rows;
   const std::set<std::pair<int, int>> suspects = suspect_pairs(result);
   for (const bool latency : {false, true})
     for (const PairFigure& figure : result.figures) {
@@ -195,9 +195,9 @@ std::string host_list(const Result& result, const std::vector<int>& hosts) {
   std::vector<std::string> names;
   for (const int host : hosts)
     names.push_back(result.job.hosts[at(host)]);
-  if (names.size() > most_named) {
-    const std::size_t more = names.size() - most_named;
-    names.resize(most_named);
+  if (names.size() > max_named) {
+    const std::size_t more = names.size() - max_named;
+    names.resize(max_named);
     names.push_back(fmt::format("{} more", more));
   }
   return join(names, ", ");
@@ -432,7 +432,7 @@ Cause cause_of(const Suspect& suspect, const Result& result, const json& hotspot
   const auto named = [](const std::vector<const json*>& signs) {
     std::vector<std::string> texts;
     for (const json* sign : signs)
-      if (texts.size() < most_named)
+      if (texts.size() < max_named)
         texts.push_back(fmt::format(
             "{} of {} rose by {} on {}", view::text(*sign, "counter"), view::text(*sign, "device"),
             view::scalar(view::member(*sign, "delta")).value_or("?"), view::text(*sign, "host")));
@@ -459,7 +459,7 @@ Cause cause_of(const Suspect& suspect, const Result& result, const json& hotspot
 Findings findings_of(const Result& result, const json& hotspots) {
   Findings findings;
   for (const CorruptPair& pair : result.corrupt)
-    if (findings.size() < most_named)
+    if (findings.size() < max_named)
       findings.push_back(
           {"fabric-corrupt", Severity::error,
            fmt::format("{} -> {} (PE {} -> PE {})", host_of(result, pair.source),
@@ -520,19 +520,19 @@ std::string summary_of(const Result& result, const TextStyle& style) {
   if (!latencies.empty())
     text += fmt::format("; {} us until 8 bytes are complete", view::decimal(median(latencies), 3));
   text += '\n';
-  if (result.figures.size() > most_pair_rows)
+  if (result.figures.size() > max_pair_rows)
     text += fmt::format("more than {} pairs: the report has rows of NICs, and of pairs that were "
                         "suspects\n",
-                        most_pair_rows);
+                        max_pair_rows);
   std::vector<ResultRow> nics;
   add_nic_rows(result, nics);
-  constexpr std::size_t most_shown = 32;
-  if (nics.size() > most_shown && !style.verbose) {
+  constexpr std::size_t max_shown = 32;
+  if (nics.size() > max_shown && !style.verbose) {
     std::stable_sort(nics.begin(), nics.end(), [](const ResultRow& a, const ResultRow& b) {
       return a.bandwidth_GBps.value_or(0) < b.bandwidth_GBps.value_or(0);
     });
-    nics.resize(most_shown);
-    text += fmt::format("the slowest {} NICs and directions:\n", most_shown);
+    nics.resize(max_shown);
+    text += fmt::format("the slowest {} NICs and directions:\n", max_shown);
   }
   Table table({{"host"},
                {"rail", Align::right},

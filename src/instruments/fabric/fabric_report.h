@@ -13,7 +13,7 @@
 namespace shmemctl::fabric {
 
 /// More ordered pairs than these have no rows of their own, except those that are suspects.
-inline constexpr std::size_t most_pair_rows = 4096;
+inline constexpr std::size_t max_pair_rows = 4096;
 
 /// Rows "fabric-nic" (each PE, sending and receiving: the time of a message over its pairs),
 /// "fabric-pair" and "fabric-latency" (each ordered pair), "fabric-incast" and "fabric-all-to-all".

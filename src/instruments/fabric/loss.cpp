@@ -129,7 +129,7 @@ std::vector<LossyHost> confirm_lossy(const std::vector<Endpoint>& endpoints,
   Mean peers;
   for (int stage = 0; stage < second_measurements; ++stage) {
     const SecondMeasurement plan =
-        plan_second_measurement(endpoints, suspects, stage, most_second_rounds);
+        plan_second_measurement(endpoints, suspects, stage, max_second_rounds);
     for (const PairFigure& figure : measure(plan.rounds)) {
       if (!(figure.resent >= 0))
         continue;

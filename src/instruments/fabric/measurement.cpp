@@ -25,7 +25,7 @@ constexpr std::size_t alignment_bytes = 4096;
 constexpr std::size_t stamped_bytes = std::size_t{64} << 10;
 /// A batch takes about this share of a slot, so that a slot has several.
 constexpr double batch_share = 0.125;
-constexpr std::size_t fewest_batches = 2, most_batches = 4096;
+constexpr std::size_t min_batches = 2, max_batches = 4096;
 /// Many flows need longer than one to find their rates.
 constexpr double slots_of_flow = 4;
 /// FAULT=slow:PE:fabric: each batch takes so many times as long, and so long at least.
@@ -85,17 +85,17 @@ struct Measurement::Header {
 };
 
 Measurement::Measurement(Runtime& runtime, const Options& options, const Effort& effort,
-                         int most_rounds, Announce announce)
-    : runtime_(runtime), options_(options), effort_(effort), most_rounds_(std::max(most_rounds, 1)),
+                         int max_rounds, Announce announce)
+    : runtime_(runtime), options_(options), effort_(effort), max_rounds_(std::max(max_rounds, 1)),
       announce_(std::move(announce)), source_at_(0),
       landing_at_(round_up(effort.message_bytes * static_cast<std::size_t>(effort.max_window),
                            alignment_bytes)),
       header_at_(2 * landing_at_), word_at_(header_at_ + alignment_bytes),
       records_at_(word_at_ + alignment_bytes),
-      scratch_at_(records_at_ + round_up(static_cast<std::size_t>(most_rounds_) * sizeof(Record),
+      scratch_at_(records_at_ + round_up(static_cast<std::size_t>(max_rounds_) * sizeof(Record),
                                          alignment_bytes)),
       plan_at_(2 * scratch_at_ - records_at_),
-      memory_(runtime, plan_at_ + round_up((static_cast<std::size_t>(most_rounds_) + 1) *
+      memory_(runtime, plan_at_ + round_up((static_cast<std::size_t>(max_rounds_) + 1) *
                                                sizeof(std::int32_t),
                                            alignment_bytes)) {
   std::memset(memory_.get(), 0, plan_at_);
@@ -165,8 +165,8 @@ void Measurement::send(int partner, Record& record) {
       std::clamp(static_cast<int>(batch_share * effort_.slot_s / first_s), 1, effort_.max_window);
   const double bytes = static_cast<double>(effort_.message_bytes) * static_cast<double>(window);
   std::vector<double> rates;
-  while (rates.size() < fewest_batches ||
-         (seconds_since(start) < effort_.slot_s && rates.size() < most_batches))
+  while (rates.size() < min_batches ||
+         (seconds_since(start) < effort_.slot_s && rates.size() < max_batches))
     rates.push_back(bytes / std::max(batch_s(partner, window), 1e-9) * 1e-9);
   record.GBps = static_cast<float>(median(std::move(rates)));
   if (over_tcp) {
@@ -190,7 +190,7 @@ void Measurement::time_latency(int partner, Record& record) const {
   const Clock::time_point begin = Clock::now();
   for (int i = 0; i < untimed + effort_.latency_puts; ++i) {
     // What is slow needs no more than a few: the others wait.
-    if (times_us.size() >= fewest_batches && seconds_since(begin) > effort_.slot_s)
+    if (times_us.size() >= min_batches && seconds_since(begin) > effort_.slot_s)
       break;
     const Clock::time_point start = Clock::now();
     rma.put_value<std::uint64_t>(at(word_at_), slot_, partner);
@@ -323,7 +323,7 @@ void Measurement::add_pe(int pe, const Record* records, const PartnerOf& partner
 std::vector<PairFigure> Measurement::lead(const std::vector<Round>& rounds) {
   const auto n_pes = static_cast<std::size_t>(runtime_.n_pes());
   const auto count =
-      static_cast<int>(std::min(rounds.size(), static_cast<std::size_t>(most_rounds_)));
+      static_cast<int>(std::min(rounds.size(), static_cast<std::size_t>(max_rounds_)));
   std::vector<std::vector<std::int32_t>> partner(
       n_pes, std::vector<std::int32_t>(static_cast<std::size_t>(count) + 1, -1));
   for (std::vector<std::int32_t>& each : partner)

@@ -47,8 +47,8 @@ public:
   using Announce = std::function<void(int round, int rounds)>;
   using PartnerOf = std::function<int(int pe, int round)>;
 
-  /// @param most_rounds of one run()
-  Measurement(Runtime& runtime, const Options& options, const Effort& effort, int most_rounds,
+  /// @param max_rounds of one run()
+  Measurement(Runtime& runtime, const Options& options, const Effort& effort, int max_rounds,
               Announce announce);
   void free() { memory_.free(); }
 
@@ -101,7 +101,7 @@ private:
   Runtime& runtime_;
   const Options& options_;
   Effort effort_;
-  int most_rounds_;
+  int max_rounds_;
   Announce announce_;
   Sysroot sysroot_;
   std::size_t source_at_, landing_at_, header_at_, word_at_, records_at_, scratch_at_, plan_at_;

@@ -40,7 +40,7 @@ PatternPlan::PatternPlan(const std::vector<Endpoint>& endpoints, Pattern pattern
     members.push_back(pe);
     most = std::max(most, static_cast<int>(members.size()));
   }
-  rounds_ = pattern == Pattern::all_to_all ? 1 : std::min(most_senders + 1, most);
+  rounds_ = pattern == Pattern::all_to_all ? 1 : std::min(max_senders + 1, most);
 }
 
 std::vector<int> PatternPlan::targets(int pe, int round) const {
@@ -53,7 +53,7 @@ std::vector<int> PatternPlan::targets(int pe, int round) const {
       targets.push_back(members[static_cast<std::size_t>((place.position + step) % count)]);
     return targets;
   }
-  const int first = place.position / (most_senders + 1) * (most_senders + 1);
+  const int first = place.position / (max_senders + 1) * (max_senders + 1);
   const int target = first + round;
   if (target < count && target != place.position)
     targets.push_back(members[static_cast<std::size_t>(target)]);

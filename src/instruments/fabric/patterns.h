@@ -12,12 +12,12 @@ namespace shmemctl::fabric {
 enum class Pattern { incast, all_to_all };
 const char* to_string(Pattern pattern); ///< "incast", "all-to-all"
 
-/// Who sends to whom at once. Hosts of a rail form groups of most_senders + 1; in round k of incast
+/// Who sends to whom at once. Hosts of a rail form groups of max_senders + 1; in round k of incast
 /// the k-th member of each group receives from all others. All to all has one round: each PE sends
 /// to all PEs of its rail in turn, beginning behind itself.
 class PatternPlan {
 public:
-  static constexpr int most_senders = 8;
+  static constexpr int max_senders = 8;
 
   PatternPlan(const std::vector<Endpoint>& endpoints, Pattern pattern);
   int rounds() const { return rounds_; }

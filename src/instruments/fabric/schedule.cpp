@@ -63,7 +63,7 @@ constexpr double longest_slot_s = 0.05, longest_quick_slot_s = 0.01, shortest_sl
 constexpr double share_for_slots = 0.75;
 /// Passes are for small jobs: all of them together take no longer than this.
 constexpr double repetition_s = 10, quick_repetition_s = 2;
-constexpr int most_passes = 5;
+constexpr int max_passes = 5;
 constexpr std::size_t usual_message = std::size_t{1} << 20, short_message = std::size_t{1} << 18;
 constexpr double short_slot_s = 0.02; ///< from here down, messages are short
 constexpr int usual_latency_puts = 64, few_latency_puts = 16;
@@ -88,7 +88,7 @@ Effort effort_for(int rounds, double budget_s, bool quick) {
   effort.message_bytes = effort.slot_s < short_slot_s ? short_message : usual_message;
   const double pass_s = link_time_s(effort, rounds);
   const double repeat_s = std::min(budget_s, quick ? quick_repetition_s : repetition_s);
-  effort.passes = std::clamp(static_cast<int>(repeat_s / pass_s), 1, most_passes);
+  effort.passes = std::clamp(static_cast<int>(repeat_s / pass_s), 1, max_passes);
   return effort;
 }
 

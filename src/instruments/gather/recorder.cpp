@@ -27,15 +27,6 @@ std::string proc(int pid) {
   return "/proc/" + std::to_string(pid);
 }
 
-template <class Visit>
-void each_line(std::string_view text, Visit visit) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    visit(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
-
 /// The lines that `keep` accepts, each with a line feed.
 template <class Keep>
 std::string lines_that(std::string_view text, Keep keep) {
@@ -549,11 +540,10 @@ void Recorder::record_kernel_log() {
   const std::vector<doctor::KernelMessage>& messages = doctor::kernel_messages();
   const std::string kept = lines_that(read.log.text, [&messages](std::string_view line) {
     const auto parsed = doctor::parse_kernel_line(line);
-    return parsed &&
-           std::any_of(
-               messages.begin(), messages.end(), [&parsed](const doctor::KernelMessage& message) {
-                 return doctor::match_kernel_pattern(message.pattern, parsed->message).has_value();
-               });
+    return parsed && std::any_of(messages.begin(), messages.end(),
+                                 [&parsed](const doctor::KernelMessage& message) {
+                                   return message.pattern.matches(parsed->message);
+                                 });
   });
   const std::string place = starts_with(read.log.origin, "/") ? read.log.origin : "/dev/kmsg";
   put_file(place, text(kept));

@@ -58,9 +58,7 @@ std::vector<NamedCounter> parse_ethtool_text(std::string_view text) {
   std::vector<NamedCounter> counters;
   std::set<std::string_view> seen;
   for (std::size_t line = 0; line < max_lines && !text.empty(); ++line) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view whole = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view whole = take_line(text);
     const std::size_t colon = whole.rfind(':');
     if (colon == std::string_view::npos)
       continue;

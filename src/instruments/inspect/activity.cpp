@@ -42,7 +42,7 @@ std::string variable(const Process& process, const char* name) {
   return found == process.environment->end() ? std::string() : found->second;
 }
 
-constexpr int most_local_ranks = 4096;
+constexpr int max_local_ranks = 4096;
 
 constexpr const char* children_of = "children of PID ";
 
@@ -59,7 +59,7 @@ std::string job_of(const Process& process) {
 std::optional<int> local_number(const Process& process, std::initializer_list<const char*> names) {
   for (const char* name : names)
     if (const auto number = parse_integer(variable(process, name));
-        number && *number >= 0 && *number < most_local_ranks)
+        number && *number >= 0 && *number < max_local_ranks)
       return static_cast<int>(*number);
   return std::nullopt;
 }
@@ -272,7 +272,7 @@ void serialize(Archive& archive, JobMember& member) {
   archive(activity.wait, activity.cpus, activity.compilers, activity.gpu_busy_percent,
           activity.moves_data);
   for (const std::optional<int>& number : {member.local_rank, member.local_size})
-    archive.require(!number || (*number >= 0 && *number < most_local_ranks));
+    archive.require(!number || (*number >= 0 && *number < max_local_ranks));
 }
 
 std::vector<JobMember> job_members(const std::vector<Member>& members) {

@@ -172,7 +172,7 @@ std::vector<int> Inspector::select(const Selection& selection, Inspection& to) c
 }
 
 Inspection Inspector::inspect(const Selection& selection, double window_s) {
-  constexpr double least_s = 0.2; // 20 ticks of CPU time
+  constexpr double min_s = 0.2; // 20 ticks of CPU time
   Inspection result;
   const Clock::time_point start = Clock::now();
   const bool live = sysroot_.live();
@@ -204,7 +204,7 @@ Inspection Inspector::inspect(const Selection& selection, double window_s) {
   }
   if (live && !pids.empty())
     std::this_thread::sleep_for(std::chrono::duration<double>(
-        std::max(0.0, std::max(least_s, window_s) - seconds_since(start))));
+        std::max(0.0, std::max(min_s, window_s) - seconds_since(start))));
   const double watched_s = seconds_since(start);
   const ProcessTable after = live ? read_process_table(sysroot_) : before;
   const std::vector<PortBytes> ports_after = read_port_bytes(sysroot_, first);

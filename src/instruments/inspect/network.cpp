@@ -15,7 +15,7 @@ namespace shmemctl::inspect {
 namespace {
 
 /// Below it, traffic is that of start-up and of control connections.
-constexpr double least_load_Bps = 10e6;
+constexpr double min_load_Bps = 10e6;
 
 std::optional<std::uint64_t> counter(const Sysroot& sysroot, const std::string& path) {
   const auto value = sysroot.read_integer(path);
@@ -138,8 +138,8 @@ void find_fallback(const NetworkUser& user, double rdma_Bps, double other_Bps, d
   const bool by_connection = window_s > 0 && remote.bytes.has_value();
   const double own_Bps = by_connection ? *remote.bytes / window_s : 0;
   const bool seen =
-      window_s > 0 && (by_connection ? own_Bps > least_load_Bps
-                                     : other_Bps > least_load_Bps && rdma_Bps < other_Bps / 10);
+      window_s > 0 && (by_connection ? own_Bps > min_load_Bps
+                                     : other_Bps > min_load_Bps && rdma_Bps < other_Bps / 10);
   if (window_s > 0 && !seen)
     return;
   std::vector<std::string> few(
@@ -177,7 +177,7 @@ void find_one_of_many(const std::vector<PortLoad>& loads, double window_s, Findi
       busiest = &load;
   }
   constexpr double nearly_all = 0.9;
-  if (active < 2 || window_s <= 0 || all / window_s < least_load_Bps ||
+  if (active < 2 || window_s <= 0 || all / window_s < min_load_Bps ||
       bytes_of(*busiest) < nearly_all * all)
     return;
   const std::string port = busiest->device + ":" + std::to_string(busiest->port);
@@ -219,8 +219,8 @@ void find_narrow_receive(const std::vector<PortLoad>& loads, double window_s, Fi
   const Spread sent = spread_of(loads, &PortLoad::sent_bytes),
                received = spread_of(loads, &PortLoad::received_bytes);
   constexpr double nearly_all = 0.9, spread_out = 0.6;
-  if (sent.ports < 2 || window_s <= 0 || sent.all_bytes / window_s < least_load_Bps ||
-      received.all_bytes / window_s < least_load_Bps || received.share() < nearly_all ||
+  if (sent.ports < 2 || window_s <= 0 || sent.all_bytes / window_s < min_load_Bps ||
+      received.all_bytes / window_s < min_load_Bps || received.share() < nearly_all ||
       sent.share() > spread_out)
     return;
   const std::string port = received.busiest->device + ":" + std::to_string(received.busiest->port);

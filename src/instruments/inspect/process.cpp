@@ -24,15 +24,6 @@ std::string folder_of(int pid) {
   return "/proc/" + std::to_string(pid);
 }
 
-template <class Visit>
-void each_line(std::string_view text, Visit visit) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    visit(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
-
 /// Takes the next word; "" at the end.
 std::string_view take_word(std::string_view& line) {
   line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));

@@ -192,7 +192,7 @@ void set_link(const std::string& text, Entry& entry) {
 Entry parse_line(const std::string& line) {
   Entry entry;
   const std::vector<std::string> words = split_blanks(line);
-  constexpr long long most_u32 = 0xffffffffLL;
+  constexpr long long max_u32 = 0xffffffffLL;
   // A program's name may hold blanks, so words are not in pairs: of each name the first counts.
   std::vector<std::string> seen;
   for (std::size_t at = 0; at + 1 < words.size(); ++at) {
@@ -204,9 +204,9 @@ Entry parse_line(const std::string& line) {
     else if (name == "pid")
       entry.pid = number_in<int>(value, 1, 1 << 30);
     else if (name == "lqpn")
-      entry.number = number_in<std::uint32_t>(value, 0, most_u32).value_or(0);
+      entry.number = number_in<std::uint32_t>(value, 0, max_u32).value_or(0);
     else if (name == "rqpn")
-      entry.remote_number = number_in<std::uint32_t>(value, 0, most_u32);
+      entry.remote_number = number_in<std::uint32_t>(value, 0, max_u32);
     else if (name == "type")
       entry.type = value;
     else if (name == "state")
@@ -358,7 +358,7 @@ std::string rdma_text(RdmaResource kind, const RdmaResources& resources) {
         text += fmt::format("dev - cqn {} pid {}\n", at, pid);
       break;
     case RdmaResource::memory_region:
-      // The sum is what is kept: it stands in the first.
+      // The sum is what is kept: it is in the first.
       for (std::size_t at = 0; at < use.memory_regions; ++at)
         text +=
             fmt::format("dev - mrn {} mrlen {} pid {}\n", at, at == 0 ? use.memory_bytes : 0, pid);

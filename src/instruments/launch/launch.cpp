@@ -14,12 +14,12 @@ namespace shmemctl {
 namespace {
 
 std::string pe_list(const std::vector<int>& pes) {
-  constexpr std::size_t most = 8;
+  constexpr std::size_t max_pes = 8;
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(pes.size(), most); ++i)
+  for (std::size_t i = 0; i < std::min(pes.size(), max_pes); ++i)
     names.push_back(std::to_string(pes[i]));
   const std::string more =
-      pes.size() > most ? " and " + std::to_string(pes.size() - most) + " more" : "";
+      pes.size() > max_pes ? " and " + std::to_string(pes.size() - max_pes) + " more" : "";
   return (pes.size() == 1 ? "PE " : "PEs ") + join(names, ", ") + more;
 }
 

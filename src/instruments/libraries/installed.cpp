@@ -18,7 +18,7 @@ namespace {
 constexpr const char* cache_path = "/etc/ld.so.cache";
 constexpr std::size_t max_cache_bytes = 16U << 20, max_record_bytes = 32U << 20;
 
-// The formats of glibc's cache (sysdeps/generic/dl-cache.h): an old one, which may stand before the
+// The formats of glibc's cache (sysdeps/generic/dl-cache.h): an old one, which may be before the
 // new one, and the new one. Numbers are in the byte order of the machine.
 constexpr std::string_view old_magic = "ld.so-1.7.0", new_magic = "glibc-ld.so.cache1.1";
 constexpr std::size_t old_header_bytes = 16, old_entry_bytes = 12, new_header_bytes = 48,
@@ -111,11 +111,7 @@ private:
 
 template <class Visit>
 void each_row(std::string_view text, Visit visit) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    visit(trim(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  each_line(text, [&visit](std::string_view line) { visit(trim(line)); });
 }
 
 bool is_name_character(char c) {

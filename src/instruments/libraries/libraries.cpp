@@ -285,9 +285,7 @@ private:
     std::string package;
     const std::string status = sysroot_.read("/var/lib/dpkg/status", 64U << 20).value_or("");
     for (std::string_view rest = status; !rest.empty();) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
-      const std::string_view line = rest.substr(0, end);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
+      const std::string_view line = take_line(rest);
       if (starts_with(line, "Package: "))
         package = line.substr(9);
       else if (starts_with(line, "Version: "))

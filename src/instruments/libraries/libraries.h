@@ -46,7 +46,7 @@ struct LibraryKind {
   const char* title; ///< "NVSHMEM host library"
   const char* names; ///< patterns of file names (matches_pattern()), separated by blanks
   Family family = Family::none;
-  const char* marker = "";         ///< what stands before its version in its texts: "NCCL version "
+  const char* marker = "";         ///< what is before its version in its texts: "NCCL version "
   bool bare_version = false;       ///< a text that is nothing but a version is its version
   bool versioned_file_name = true; ///< what follows ".so." is its version, if it has two parts
   bool reads_texts = false;        ///< its texts are read: names of variables, versions in it
@@ -79,7 +79,7 @@ struct Library {
   std::string state_reason; ///< why it was not compared
   ElfFacts elf;
   /// The identifiers at the ends of its texts, each followed by a zero byte: the linker keeps a
-  /// text only once that is the end of another one. In front of one that is a whole text stands
+  /// text only once that is the end of another one. In front of one that is a whole text is
   /// \x01.
   std::string names;
   std::vector<std::string> asked_versions; ///< symbol versions that it asks for at run time

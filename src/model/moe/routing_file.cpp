@@ -23,9 +23,7 @@ public:
   /// Throws if there is none.
   std::vector<std::string> next(const char* expected) {
     while (!rest_.empty()) {
-      const std::size_t end = std::min(rest_.find('\n'), rest_.size());
-      const std::string_view line = trim(rest_.substr(0, end));
-      rest_.remove_prefix(std::min(end + 1, rest_.size()));
+      const std::string_view line = trim(take_line(rest_));
       ++number_;
       if (!line.empty() && line.front() != '#')
         return split_blanks(line);

@@ -83,7 +83,7 @@ namespace shmemctl {
 
 struct NodeField {
   std::string text;   ///< printable ASCII without quotes or XML's characters; blanks between words
-  std::string origin; ///< of the fact that it is, or where in a file it stands
+  std::string origin; ///< of the fact that it is, or where in a file it is
 };
 
 /// "pci.0000:18:00.0.numa" -> "0", "pci.0000:18:00.0.link.width" -> "?the%20link%20is%20down". The
@@ -99,7 +99,7 @@ NodeFields fields_of(const Node& node);
 void add_field(NodeFields& to, const std::string& key, const std::string& text,
                const std::string& position);
 
-/// The node that `from` describes. Throws Error (usage) naming the key and where it stands for a
+/// The node that `from` describes. Throws Error (usage) naming the key and where it is, for a
 /// field that is missing or malformed, or for a node that shape_problem() complains of. Memory is
 /// bounded by the number and length of the fields.
 /// @param subject, position of the whole, for messages

@@ -47,7 +47,7 @@ private:
   struct ProgressQuery {
     std::int64_t rank, call, wants_response;
   };
-  /// Stands before each payload, so that PEs that are out of step find out.
+  /// Is before each payload, so that PEs that are out of step find out.
   struct Header {
     std::uint64_t kind, bytes;
   };

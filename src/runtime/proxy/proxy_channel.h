@@ -14,10 +14,10 @@
 #include "src/abi/proxy_request.h"
 #include "src/base/deadline.h"
 #include "src/base/error.h"
+#include "src/base/host_atomics.h"
 #include "src/base/job_health.h"
 #include "src/base/wait.h"
 #include "src/model/topo/cpus.h"
-#include "src/runtime/proxy/host_atomics.h"
 #include "src/runtime/proxy/proxy_drain.h"
 
 namespace shmemctl {

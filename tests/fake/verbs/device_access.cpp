@@ -16,7 +16,7 @@ namespace {
 using Reach = void* (*)(void*, std::size_t*);
 
 /// The fake driver's, if that is the one that this process has opened.
-Reach made_up_reach() {
+Reach fake_reach() {
   static const auto reach = [] {
     void* const library = ::dlopen(FAKE_VERBS_CUDA, RTLD_NOW | RTLD_NOLOAD);
     return reinterpret_cast<Reach>(library ? ::dlsym(library, "fake_cuda_reach_piece") : nullptr);
@@ -84,7 +84,7 @@ private:
 void access_device(std::uint64_t address, std::byte* data, std::size_t size_bytes, bool write) {
   if (size_bytes == 0)
     return;
-  if (!made_up_reach()) {
+  if (!fake_reach()) {
     static Copies copies(address);
     const auto here = reinterpret_cast<CUdeviceptr>(data);
     return copies.copy(write ? address : here, write ? here : address, size_bytes);
@@ -92,7 +92,7 @@ void access_device(std::uint64_t address, std::byte* data, std::size_t size_byte
   while (size_bytes > 0) {
     std::size_t piece = size_bytes;
     auto* const place =
-        static_cast<std::byte*>(made_up_reach()(reinterpret_cast<void*>(address), &piece));
+        static_cast<std::byte*>(fake_reach()(reinterpret_cast<void*>(address), &piece));
     write ? move_bytes(place, data, piece) : move_bytes(data, place, piece);
     address += piece;
     data += piece;
@@ -101,7 +101,7 @@ void access_device(std::uint64_t address, std::byte* data, std::size_t size_byte
 }
 
 std::uint64_t exported_bytes(int file, std::uint64_t address) {
-  if (made_up_reach()) {
+  if (fake_reach()) {
     const Range range = read_range(file);
     return range.address == address ? range.size_bytes : 0;
   }

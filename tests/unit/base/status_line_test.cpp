@@ -88,7 +88,7 @@ TEST(StatusLine, NeverWrapsAndNeverObeysWords) {
   EXPECT_NE(static_cast<unsigned char>(shown.back()), 0xc3U) << "half a character";
 }
 
-/// What is printed while the line is shown stands alone, and the line is removed in the end.
+/// What is printed while the line is shown is alone, and the line is removed in the end.
 TEST(LiveStatus, MakesWayForOtherText) {
   const Terminal terminal;
   std::ostringstream printed;
@@ -109,7 +109,7 @@ TEST(LiveStatus, MakesWayForOtherText) {
     }
     ASSERT_TRUE(terminal.wait());
     terminal.text();
-    std::cout << "half a row"; // from here on the line would stand behind it
+    std::cout << "half a row"; // from here on the line would be behind it
     terminal.text();
     pollfd unused{-1, 0, 0};
     ::poll(&unused, 1, 1200);

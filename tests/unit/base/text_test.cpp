@@ -26,6 +26,23 @@ TEST(Text, NearestSpellingFindsATypoAndRefusesAStranger) {
   EXPECT_EQ(nearest_spelling("ibp14s0", names), std::nullopt);
 }
 
+TEST(Text, LinesEndAtLineFeedsAndAtTheEnd) {
+  const auto lines_of = [](std::string_view text) {
+    std::vector<std::string> lines;
+    each_line(text, [&lines](std::string_view line) { lines.emplace_back(line); });
+    return lines;
+  };
+  EXPECT_EQ(lines_of(""), std::vector<std::string>{});
+  EXPECT_EQ(lines_of("a\n\nb\n"), (std::vector<std::string>{"a", "", "b"}));
+  EXPECT_EQ(lines_of("a\nb"), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(lines_of("\n"), std::vector<std::string>{""});
+  std::string_view rest = "a\nb";
+  EXPECT_EQ(take_line(rest), "a");
+  EXPECT_EQ(rest, "b");
+  EXPECT_EQ(take_line(rest), "b");
+  EXPECT_EQ(take_line(rest), "");
+}
+
 TEST(Text, Utf8RefusesOverlongFormsAndSurrogates) {
   EXPECT_EQ(first_non_utf8("caf\xc3\xa9"), std::nullopt);
   EXPECT_EQ(first_non_utf8("a\xc0\xaf"), 1U);

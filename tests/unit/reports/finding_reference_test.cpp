@@ -17,7 +17,7 @@ TEST(FindingReference, EveryIdHasOneRowOfSentences) {
   std::set<std::string> seen;
   for (const FindingReference& row : finding_reference()) {
     EXPECT_TRUE(std::regex_match(row.id, kebab)) << row.id;
-    EXPECT_TRUE(seen.insert(row.id).second) << row.id << " stands twice";
+    EXPECT_TRUE(seen.insert(row.id).second) << row.id << " is there twice";
     EXPECT_TRUE(std::regex_match(row.severities, severities)) << row.id;
     for (const std::string& text : {row.meaning, row.evidence, row.fix}) {
       ASSERT_FALSE(text.empty()) << row.id;

@@ -92,7 +92,7 @@ TEST(Findings, OfOneIdAreOneEntryWithACount) {
   ASSERT_EQ(rows.size(), 6U);
   EXPECT_EQ(rows[5].at(1), "bench case5");
   EXPECT_EQ(rows[5].at(2), "PE 5");
-  EXPECT_TRUE(rows[5].at(3).is_null()) << "the same for all: it stands above";
+  EXPECT_TRUE(rows[5].at(3).is_null()) << "the same for all: it is above";
   EXPECT_EQ(items[2].at("severity"), "info");
 }
 

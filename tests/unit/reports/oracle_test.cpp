@@ -343,7 +343,7 @@ void check_keywords(const json& schema, const std::string& at) {
           << at << "/" << keyword;
   }
   if (schema.is_object() && schema.contains("$ref")) {
-    EXPECT_EQ(schema.size(), 1u) << at << ": draft 7 ignores what stands beside $ref";
+    EXPECT_EQ(schema.size(), 1u) << at << ": draft 7 ignores what is beside $ref";
   }
   if (schema.is_structured())
     for (const auto& [key, member] : schema.items())

@@ -111,10 +111,10 @@ TEST(RandomReport, WhatTheSchemaDescribesEveryWriterRenders) {
     if (!validate_report(document).empty())
       continue;
     ++accepted;
-    const Report report = report_from_json(document, "made up");
+    const Report report = report_from_json(document, "invented");
     with_rows += report.results.empty() ? 0 : 1;
     ASSERT_EQ(malformed(report), "") << document.dump(2);
-    ASSERT_EQ(to_json(parse_report(to_text(document), "made up")), to_json(report));
+    ASSERT_EQ(to_json(parse_report(to_text(document), "invented")), to_json(report));
   }
   EXPECT_GT(accepted, documents * 3 / 4);
   EXPECT_GT(with_rows, documents / 3);

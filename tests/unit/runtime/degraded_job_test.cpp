@@ -87,7 +87,7 @@ TEST(DegradedJob, ALostPeIsExcludedAndNamed) {
   struct Case {
     Presence presence;
     const char* words;
-    double least_s;
+    double min_s;
   };
   for (const Case& lost :
        {Case{Presence::gone, "its process is gone", 0},
@@ -117,7 +117,7 @@ TEST(DegradedJob, ALostPeIsExcludedAndNamed) {
           degraded.barrier("without one");
           const double took_s =
               std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-          EXPECT_GE(took_s, lost.least_s);
+          EXPECT_GE(took_s, lost.min_s);
           EXPECT_TRUE(degraded.is_lost(2) && !degraded.is_lost(1) && degraded.any_pe_lost());
           const std::vector<std::string> texts = degraded.gather(text_of(me.pe, 100'000));
           for (int pe = 0; pe < 4; ++pe)

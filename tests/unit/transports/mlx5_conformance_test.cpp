@@ -45,7 +45,7 @@ FakeFabric& fabric() {
 /// Two devices as if they were real: they get no keys.
 NamedTransport as_if_real() {
   NamedTransport transport;
-  transport.name = "ibdevx_made_up_devices";
+  transport.name = "ibdevx_fake_devices";
   fabric(); // before any fork, so that a child sees that it is another process's
   transport.make = [](const TransportSetup& setup) {
     return std::make_unique<mlx5::Mlx5Transport>(

@@ -1,5 +1,5 @@
 // A real device of the mlx5 family, through mlx5dv and DEVX. Never run on hardware: checked against
-// the public headers and against a device made up for tests (tests/unit/transports/mlx5).
+// the public headers and against a fake device for tests (tests/unit/transports/mlx5).
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // For a case of kernels that is one file, src/instruments/bench/gpu/NAME.cu, of two parts. nvcc
 // compiles the part under SHMEMCTL_KERNEL_PART, with and without the network
 // (kernels/build_variants.h): what the GPU does, and how it is launched. The host's compiler
-// compiles the other part, in every build: the case, a class over GpuCase. What stands before them
+// compiles the other part, in every build: the case, a class over GpuCase. What is before them
 // is for both: the kernel's arguments, and SHMEMCTL_LAUNCHER (kernels/bench/launcher.h), by which
 // the case launches the kernel.
 #pragma once

@@ -37,10 +37,10 @@ std::string unmapped(const std::vector<KernelPath>& routes, int pe) {
   return "kernels cannot load from and store to PE " + std::to_string(pe) + ": " + route.reason;
 }
 
-std::string too_many_blocks(const GpuInfo& site, const Launch& launch, int most) {
+std::string too_many_blocks(const GpuInfo& site, const Launch& launch, int max_resident) {
   const int sharers = std::max(site.pes_on_device, 1);
-  const int of_this_pe = std::max(most / sharers, 1);
-  if (most <= 0 || launch.ctas <= of_this_pe)
+  const int of_this_pe = std::max(max_resident / sharers, 1);
+  if (max_resident <= 0 || launch.ctas <= of_this_pe)
     return "";
   const std::string shared =
       sharers > 1 ? ", which " + std::to_string(sharers) + " PEs share" : std::string();

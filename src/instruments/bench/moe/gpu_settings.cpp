@@ -258,9 +258,9 @@ std::vector<Settings> GpuSettings::combine_candidates(int sms) const {
         one.chunk_bytes = std::max(16, row_bytes / parts / 16 * 16);
         one.stages = stages;
         // High throughput: with fewer bytes in flight the link is idle, unless rows are small.
-        constexpr int least_bytes = 64 << 10;
+        constexpr int min_bytes = 64 << 10;
         if (is_low_latency() || parts == 1 ||
-            warps * stages * rows() * *one.chunk_bytes >= least_bytes)
+            warps * stages * rows() * *one.chunk_bytes >= min_bytes)
           all.push_back(one);
       }
   return all;

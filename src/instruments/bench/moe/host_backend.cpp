@@ -56,19 +56,19 @@ Settings HostBackend::settings(Direction direction) const {
 }
 
 std::string host_invalid_reason(const Setup& setup, Direction direction, const Settings& wanted) {
-  const auto most = static_cast<std::int32_t>(HostBackend::row_bytes(setup, direction));
+  const auto row_bytes = static_cast<std::int32_t>(HostBackend::row_bytes(setup, direction));
   Settings own;
-  own.chunk_bytes = most;
+  own.chunk_bytes = row_bytes;
   if (std::string unknown = unknown_setting(wanted, own); !unknown.empty())
     return unknown;
-  if (wanted.chunk_bytes && (*wanted.chunk_bytes < 1 || *wanted.chunk_bytes > most))
+  if (wanted.chunk_bytes && (*wanted.chunk_bytes < 1 || *wanted.chunk_bytes > row_bytes))
     return fmt::format("chunk_bytes {} is not from 1 to {}, a row of a {}", *wanted.chunk_bytes,
-                       most, to_string(direction));
+                       row_bytes, to_string(direction));
   return "";
 }
 
 std::vector<Settings> HostBackend::candidates(Direction direction) const {
-  constexpr std::size_t least_bytes = 256, unit_bytes = 64;
+  constexpr std::size_t min_bytes = 256, unit_bytes = 64;
   std::vector<Settings> all;
   const std::size_t row = row_bytes(direction);
   for (const std::size_t parts : {1, 2, 4, 8}) {
@@ -76,7 +76,7 @@ std::vector<Settings> HostBackend::candidates(Direction direction) const {
     Settings one;
     one.chunk_bytes = static_cast<std::int32_t>(
         parts == 1 ? row : (chunk + unit_bytes - 1) / unit_bytes * unit_bytes);
-    if (parts == 1 || (chunk >= least_bytes && one.chunk_bytes != all.back().chunk_bytes))
+    if (parts == 1 || (chunk >= min_bytes && one.chunk_bytes != all.back().chunk_bytes))
       all.push_back(one);
   }
   return all;

@@ -285,7 +285,7 @@ std::vector<WaitVerdict> verdicts_of(const Point& point, const OperationResult& 
 
 namespace {
 
-/// Calls have several rows: their time stands in one of them, so that a sum counts it once.
+/// Calls have several rows: their time is in one of them, so that a sum counts it once.
 void set_time(double wall_s, ResultRow& row) {
   if (wall_s > 0)
     row.time_s = wall_s;

@@ -12,14 +12,14 @@ namespace shmemctl::moe {
 
 namespace {
 
-constexpr int experts_of_rank = 8, most_choices = 8;
+constexpr int experts_of_rank = 8, max_choices = 8;
 
 PointRequest rung_point(const Runtime& runtime) {
   Request request;
   request.tokens = "256";
   request.hidden = "4096";
   request.experts = std::to_string(experts_of_rank * runtime.n_pes());
-  request.top_k = std::to_string(std::min(most_choices, experts_of_rank * runtime.n_pes()));
+  request.top_k = std::to_string(std::min(max_choices, experts_of_rank * runtime.n_pes()));
   request.flat = runtime.placement().n_nodes() > 1; // the path of put, without forwarding
   PointRequest point = points_of(request, std::nullopt, runtime.n_pes(), runtime.n_pes()).front();
   if (request.flat)

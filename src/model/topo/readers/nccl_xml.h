@@ -70,7 +70,7 @@ struct NetDevice {
 
 /// The devices of one <nic> element, in file order: nets of one name are the ports of one device.
 /// `pci` and `numa` are left to the caller; a net without name gives a NIC without name.
-/// @param on_pci the <nic> stands below a <pci>, whose function the devices share
+/// @param on_pci the <nic> is below a <pci>, whose function the devices share
 std::vector<NetDevice> devices_of(const XmlElement& nic, bool on_pci);
 
 /// A NIC that is known by its PCI class only.

@@ -10,6 +10,7 @@
 
 #include "src/base/error.h"
 #include "src/base/sysroot.h"
+#include "src/base/text.h"
 
 namespace shmemctl {
 
@@ -106,15 +107,13 @@ std::optional<MappedArea> parse_line(std::string_view line) {
 std::vector<MappedArea> parse_address_map(std::string_view text) {
   std::vector<MappedArea> mappings;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
     // A mapping without a name ends after the inode, in some kernels without a blank.
-    const std::string line = std::string(text.substr(0, end)) + ' ';
+    const std::string line = std::string(take_line(text)) + ' ';
     if (auto mapping = parse_line(line)) {
       while (mapping->name.ends_with(' '))
         mapping->name.pop_back();
       mappings.push_back(std::move(*mapping));
     }
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return mappings;
 }

@@ -118,7 +118,7 @@ private:
   std::vector<Slot> slots_;
   PageRefcounts refcounts_;
   std::uint64_t next_generation_ = 1;
-  ForkGuard fork_guard_{mutex_, refcounts_}; // last: it uses what stands above
+  ForkGuard fork_guard_{mutex_, refcounts_}; // last: it uses what is above
 };
 
 } // namespace shmemctl

@@ -105,33 +105,14 @@ TEST(Catalogue, ThePatternWithMoreTextWins) {
   EXPECT_EQ(recogniser.recognise("transfer failed with status=13", seen).message, 0u);
 }
 
-TEST(Catalogue, AStarStandsForAnyTextAndABackslashMakesItOne) {
-  const LinePattern pattern("rank * of * left");
-  EXPECT_TRUE(pattern.matches("x rank 3 of 8 left y"));
-  EXPECT_FALSE(pattern.matches("8 left, rank 3 of"));
-  EXPECT_EQ(pattern.anchor(), "rank ");
-  EXPECT_TRUE(LinePattern("\\*\\*\\* An error").matches("[node:1] *** An error occurred"));
-  EXPECT_FALSE(LinePattern("**").matches("anything")) << "no text at all";
-  EXPECT_FALSE(LinePattern("abab").matches("aba"));
-}
-
-TEST(Catalogue, ABadLineIsNamedWithWhatWasExpectedThere) {
-  const std::string good = "message a\nlibrary L\nversions all\nseverity error\npattern abcdef\n"
-                           "cause c\nfix f\nsource s\n";
+TEST(Catalogue, EntriesOfBothKindsAreChecked) {
   const std::pair<std::string, std::string> cases[] = {
-      {"library L\n", "stands before the first entry"},
-      {"message A\n", "is not an id"},
-      {good + good, "is already there"},
-      {"message a\nlibrary L\nlibrary M\n", "is there twice"},
-      {"message a\npattern a*b\n", "no text of at least 4 bytes"},
       {"message a\nmeaning m\n", "unknown key meaning"},
-      {"message a\nlibrary\n", "has no value"},
-      {"message a\npattern abcdef\nlibrary L\n", "a has no versions"},
-      {"message a\n", "a has no pattern"},
-      {"message a\nlibrary L\nversions v\nseverity bad\npattern abcdef\ncause c\nfix f\nsource s\n",
-       "is not a severity"},
       {"step a\nseverity error\n", "unknown key severity"},
-      {"message \xff\n", "not UTF-8"},
+      {"message a\npattern abcdef\nlibrary L\n", "a has no versions"},
+      {"step a\nlibrary L\npattern abcdef\n", "a has no meaning"},
+      {"message a\nlibrary L\nversions v\nseverity bad\npattern abcdef\ncause c\nfix f\nsource s\n",
+       "x.conf, line 4: bad is not a severity"},
   };
   for (const auto& [text, problem] : cases) {
     Catalogue catalogue;
@@ -139,16 +120,21 @@ TEST(Catalogue, ABadLineIsNamedWithWhatWasExpectedThere) {
       catalogue.add(text, "x.conf");
       ADD_FAILURE() << text;
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      EXPECT_NE(error.message().find("x.conf, line "), std::string::npos) << error.message();
       EXPECT_NE(error.message().find(problem), std::string::npos) << error.message();
-      EXPECT_FALSE(error.fix().empty());
     }
   }
+}
+
+TEST(Catalogue, ALaterTextAddsOtherIds) {
+  const std::string good = "library L\nversions all\nseverity error\npattern abcdef\ncause c\n"
+                           "fix f\nsource s\n";
   Catalogue catalogue;
-  catalogue.add("# comment\r\n\r\n" + good, "x.conf");
-  ASSERT_EQ(catalogue.messages().size(), 1u);
-  EXPECT_EQ(catalogue.messages()[0].severity, Severity::error);
+  catalogue.add("message a\n" + good, "x.conf");
+  catalogue.add("message b\n" + good, "y.conf");
+  ASSERT_EQ(catalogue.messages().size(), 2u);
+  EXPECT_EQ(catalogue.messages()[1].severity, Severity::error);
+  EXPECT_TRUE(catalogue.messages()[1].patterns[0].matches("x abcdef"));
+  EXPECT_THROW(catalogue.add("message a\n" + good, "z.conf"), Error);
 }
 
 TEST(LiteralSearch, FindsEveryOccurrenceOfEveryLiteral) {

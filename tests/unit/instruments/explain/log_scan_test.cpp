@@ -183,7 +183,7 @@ TEST(LogScan, ARankThatUsesAnotherNicThanComputedIsNamed) {
       << finding->message;
   EXPECT_NE(finding->message.find("computes mlx5_1"), std::string::npos) << finding->message;
 
-  // The NIC of a proxy on another GPU is that rank's, and a GPU that two jobs use tells nothing.
+  // The NIC of a proxy on another GPU is that rank's, and a GPU that two jobs use says nothing.
   EXPECT_TRUE(
       mapping_differences_of(facts_of_text(nccl_rank(0, 2, 0) + nccl_rank(1, 2, 1)), node, {})
           .empty());

@@ -133,7 +133,7 @@ TEST(FabricConfirmation, PlannedRoundsAreOfDisjointPairsOfDifferentHosts) {
   ASSERT_EQ(suspects.size(), 4U);
   for (int stage = 0; stage < second_measurements; ++stage) {
     const SecondMeasurement plan =
-        plan_second_measurement(network.endpoints(), suspects, stage, most_second_rounds);
+        plan_second_measurement(network.endpoints(), suspects, stage, max_second_rounds);
     std::set<std::size_t> checked;
     for (const SecondMeasurement::Check& check : plan.checks)
       checked.insert(check.suspect);

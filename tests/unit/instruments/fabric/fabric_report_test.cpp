@@ -95,7 +95,7 @@ TEST(FabricReport, RowsOfNicsAndPairs) {
 TEST(FabricReport, ManyPairsHaveRowsOnlyIfTheyAreSuspects) {
   Result result = four_hosts();
   const std::vector<PairFigure> some = result.figures;
-  while (result.figures.size() <= most_pair_rows)
+  while (result.figures.size() <= max_pair_rows)
     result.figures.insert(result.figures.end(), some.begin(), some.end());
   EXPECT_EQ(count_of(rows_of(result), "fabric-pair"), 0U);
   EXPECT_EQ(count_of(rows_of(result), "fabric-nic"), 8U);

@@ -27,10 +27,10 @@ TEST(FabricPatterns, InIncastEachPeReceivesOnceFromItsGroup) {
         EXPECT_TRUE(plan.targets(target, round).empty()) << "a target sends nothing";
     }
     for (const auto& [target, from] : senders)
-      EXPECT_LE(from.size(), static_cast<std::size_t>(PatternPlan::most_senders));
-    const std::size_t alone = hosts % (PatternPlan::most_senders + 1) == 1 ? 2 : 0;
+      EXPECT_LE(from.size(), static_cast<std::size_t>(PatternPlan::max_senders));
+    const std::size_t alone = hosts % (PatternPlan::max_senders + 1) == 1 ? 2 : 0;
     EXPECT_EQ(senders.size(), static_cast<std::size_t>(2 * hosts) - alone);
-    EXPECT_LE(plan.rounds(), PatternPlan::most_senders + 1);
+    EXPECT_LE(plan.rounds(), PatternPlan::max_senders + 1);
   }
 }
 

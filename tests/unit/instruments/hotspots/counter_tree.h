@@ -44,7 +44,7 @@ public:
   void set(const std::string& device, const std::string& file, const std::string& text) const {
     folder_.write("sys/class/infiniband/" + device + "/ports/1/" + file, text + "\n");
   }
-  /// Words of 4 bytes and packets, in both directions.
+  /// 32-bit words and packets, in both directions.
   void traffic(const std::string& device, std::uint64_t sent_bytes, std::uint64_t received_bytes,
                std::uint64_t packet_bytes = 4096) const {
     set(device, "counters/port_xmit_data", std::to_string(sent_bytes / 4));

@@ -105,12 +105,12 @@ TEST(PortLoads, WhatTheInterfaceOfSoftRoceDoesNotSee) {
   PortTotals totals =
       port_with({{"netdev_tx_bytes", 1000}, {"netdev_tx_packets", 10}, {"sent_pkts", 60903}});
   totals.port.software = true;
-  totals.port.link_Gbps = unknown<double>("made up");
+  totals.port.link_Gbps = unknown<double>("invented");
   const PortLoad load = load_of(totals, "a");
   EXPECT_EQ(load.sent.GBps, std::nullopt);
   EXPECT_DOUBLE_EQ(load.sent.packets_per_s.value(), 6090.3);
   EXPECT_EQ(load.direction(), "unknown");
-  EXPECT_EQ(load.link_reason, "made up");
+  EXPECT_EQ(load.link_reason, "invented");
 }
 
 TEST(PortLoads, WithoutATimeBytesOnly) {

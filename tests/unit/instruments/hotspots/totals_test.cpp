@@ -10,7 +10,7 @@ using namespace shmemctl;
 namespace {
 
 double clock_s = 0;
-double made_up_clock() {
+double fake_clock() {
   return clock_s;
 }
 
@@ -21,7 +21,7 @@ public:
       : sampler_(tree.sysroot(), node), totals_(sampler_.ports()) {}
   void take(double at_s, SampleDepth depth = SampleDepth::all) {
     clock_s = at_s;
-    sampler_.read(sample_, depth, made_up_clock);
+    sampler_.read(sample_, depth, fake_clock);
     totals_.add(sample_);
   }
   const CounterTotal& of(const std::string& counter) const { return total_of(totals_, counter); }
@@ -95,7 +95,7 @@ TEST(CounterTotals, AFailedReadingChangesNothing) {
 
 TEST(CounterTotals, ACounterThatExceedsTheLinkWrappedTooOften) {
   const CounterTree tree;
-  // 2^32 words of 4 bytes pass a link of 400 Gb/s in a third of a second.
+  // 2^32 words of 32 bits pass a link of 400 Gb/s in a third of a second.
   tree.set("mlx5_0", "counters/port_xmit_data", "4294967290");
   Samples slow(tree, hca_node(1)), quick(tree, hca_node(1));
   slow.take(0);
@@ -160,7 +160,7 @@ TEST(CounterTotals, AnotherStretchBeginsWithTheLastReading) {
   NodeTotals whole(sampler.ports());
   const auto take = [&](NodeTotals& into, double at_s, SampleDepth depth) {
     clock_s = at_s;
-    sampler.read(sample, depth, made_up_clock);
+    sampler.read(sample, depth, fake_clock);
     into.add(sample);
   };
   take(whole, 0, SampleDepth::all);

@@ -33,7 +33,7 @@ void interface(const TemporaryFolder& folder, const std::string& name, const std
 struct Pod {
   Pod() {
     interface(folder, "lo", "", false, "", "", "unknown", "772");
-    interface(folder, "eth0", "10000", false); // a veth, whose rate is made up
+    interface(folder, "eth0", "10000", false); // a veth, whose rate is invented
     interface(folder, "p0", "25000", true);
     interface(folder, "bond0", "25000", false, "bond", "p0");
     interface(folder, "bond0.7", "25000", false, "vlan", "bond0");

@@ -47,7 +47,7 @@ TEST(Elf, CutAtAnyByte) {
   const std::string whole = full_image().bytes();
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const std::string bytes = whole.substr(0, size);
-    EXPECT_NE(read_elf(reader_of_bytes(bytes)).problem, "") << size; // headers stand at the end
+    EXPECT_NE(read_elf(reader_of_bytes(bytes)).problem, "") << size; // headers are at the end
   }
 }
 

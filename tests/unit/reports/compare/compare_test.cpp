@@ -11,7 +11,7 @@
 #include "reports/text.h"
 #include "reports/validate.h"
 #include "tests/support/expect_error.h"
-#include "tests/unit/reports/compare/made_up.h"
+#include "tests/unit/reports/compare/fake_reports.h"
 
 namespace shmemctl {
 namespace {

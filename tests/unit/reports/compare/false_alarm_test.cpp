@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "reports/compare/compare.h"
-#include "tests/unit/reports/compare/made_up.h"
+#include "tests/unit/reports/compare/fake_reports.h"
 
 namespace shmemctl {
 namespace {

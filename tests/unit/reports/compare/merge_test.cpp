@@ -10,7 +10,7 @@
 #include "reports/text.h"
 #include "reports/validate.h"
 #include "tests/support/expect_error.h"
-#include "tests/unit/reports/compare/made_up.h"
+#include "tests/unit/reports/compare/fake_reports.h"
 
 namespace shmemctl {
 namespace {
@@ -197,7 +197,7 @@ TEST(Merge, PartsThatDifferAreLeftOutWithAFinding) {
     EXPECT_EQ(each.runs[1].topology, second.report.topology);
     EXPECT_TRUE(each.topology.is_null());
   }
-  // Where all agree, it stands once.
+  // Where all agree, it is there once.
   const Report alike = merge_reports({first, third});
   EXPECT_EQ(alike.topology, first.report.topology);
   EXPECT_TRUE(alike.runs[0].topology.is_null());

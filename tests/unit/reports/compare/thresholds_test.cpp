@@ -4,7 +4,7 @@
 
 #include "reports/validate.h"
 #include "tests/support/expect_error.h"
-#include "tests/unit/reports/compare/made_up.h"
+#include "tests/unit/reports/compare/fake_reports.h"
 
 namespace shmemctl {
 namespace {
@@ -105,6 +105,17 @@ TEST(Threshold, RowsWithoutTheNumberMissItUnlessAPatternFoundThem) {
   EXPECT_EQ(hold("*.bandwidth_GBps>=1").rows, 2u);
   EXPECT_EQ(hold("put.p99_us<100").missed.size(), 2u); // of three samples there is none
   EXPECT_EQ(hold("put.p50_ns<100").missed.size(), 2u); // they are in us
+}
+
+TEST(Threshold, TheFixForP99SaysHowManySamplesItTakes) {
+  const auto fix_of = [](const std::string& expression) {
+    const Findings findings = threshold_findings({hold(expression)});
+    return findings.size() == 1 ? findings[0].fix : std::string("no finding");
+  };
+  EXPECT_EQ(fix_of("put.p99_us<100"), "find out why the row does not meet it; p99 takes 100 "
+                                      "samples: -D 5 measures more, or change --require");
+  EXPECT_EQ(fix_of("put.p50_us<2"), "find out why the row does not meet it, or change --require");
+  EXPECT_EQ(fix_of("put.p50_us<100"), "no finding");
 }
 
 TEST(Threshold, FailedAndSkippedRowsMissIt) {

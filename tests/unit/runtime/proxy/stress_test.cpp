@@ -25,7 +25,7 @@ constexpr std::size_t n_producers = 4;
 constexpr std::size_t max_pes = 6;
 using Counts = std::array<std::array<std::atomic<std::uint64_t>, max_pes>, n_producers>;
 
-/// Each producer numbers its puts to each PE (in the offset), and the number stands in the data
+/// Each producer numbers its puts to each PE (in the offset), and the number is in the data
 /// too, with the producer. What was taken on a context is complete at a quiet of it. A context has
 /// one thread.
 class OrderTransport final : public NoTransport {

@@ -171,7 +171,7 @@ TEST(Faults, TheJobsFailureEndsTheWait) {
                           if (me.pe == 1) {
                             while (!fake.silent)
                               std::this_thread::yield();
-                            throw Error(ExitCode::unavailable, "PE 1", "go on", "made up", "x");
+                            throw Error(ExitCode::unavailable, "PE 1", "go on", "invented", "x");
                           }
                           fake.silent = true;
                           expect_error(ExitCode::unavailable, {"another PE failed"},
@@ -179,7 +179,7 @@ TEST(Faults, TheJobsFailureEndsTheWait) {
                         },
                         {});
   };
-  expect_error(ExitCode::unavailable, {"made up"}, world);
+  expect_error(ExitCode::unavailable, {"invented"}, world);
   fake.silent = false;
 }
 

@@ -201,7 +201,7 @@ TEST(Mlx5EmulatedErrors, ADoorbellRecordThatDecreases) {
   EXPECT_TRUE(world.queue->fatal_event());
 }
 
-/// A lap too many: what the device reads is not what stands there by its index.
+/// A lap too many: what the device reads is not what is there by its index.
 TEST(Mlx5EmulatedErrors, AnOverwrittenWqe) {
   EmulatedWorld world;
   for (int i = 0; i < 17; ++i)

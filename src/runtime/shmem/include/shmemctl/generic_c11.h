@@ -10,7 +10,7 @@ void shmemctl_no_routine_for_this_type(void);
 #define SHMEMCTL_SECOND(first, second, ...) second
 #define SHMEMCTL_CASE(type, function) type* : function, const type* : function
 
-/* The cases of each table: P and OP are what stands before and after the type's name. Each row
+/* The cases of each table: P and OP are what comes before and after the type's name. Each row
  * differs from the others as a type; the names of fixed width are aliases of some. */
 
 #define SHMEMCTL_RMA_CASES(P, OP)                                                                  \

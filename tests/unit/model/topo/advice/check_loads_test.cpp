@@ -93,7 +93,7 @@ TEST(NicHotspot, TheDistanceRuleOfTheFirstReleases) {
 
 TEST(NicHotspot, UnevenButNotTwiceIsAWarning) {
   const Node node = NodeBuilder::hgx(4, 2, 1).node; // 8 GPUs, 4 NICs: two each at best
-  const Findings findings = check_mapping(node, made_up(node, {0, 0, 0, 1, 2, 2, 3, 3}));
+  const Findings findings = check_mapping(node, fake_mapping(node, {0, 0, 0, 1, 2, 2, 3, 3}));
   const Finding* hot = find(findings, "nic-hotspot");
   ASSERT_NE(hot, nullptr);
   EXPECT_EQ(hot->severity, Severity::warning);
@@ -137,7 +137,7 @@ TEST(NicIdle, TwoPortsPerGpuNeedIbgdaToBeUsed) {
 
 TEST(NicFar, APeOnTheOtherSocketsNic) {
   const Node node = NodeBuilder::hgx(4).node;
-  const Findings findings = check_mapping(node, made_up(node, {2, 1, 0, 3}));
+  const Findings findings = check_mapping(node, fake_mapping(node, {2, 1, 0, 3}));
   EXPECT_EQ(ids(findings), "nic-far(warning)");
   EXPECT_EQ(findings[0].subject, "PE 0, 2");
   EXPECT_TRUE(
@@ -153,7 +153,8 @@ TEST(NicFar, NotIfTheOptimumIsEquallyDistant) {
   builder.gpu_at_root(host);
   builder.nic_at_root(host, "mlx5_0");
   builder.nic_at_root(builder.host_bridge(1), "mlx5_1");
-  EXPECT_EQ(find(check_mapping(builder.node, made_up(builder.node, {1, 0})), "nic-far"), nullptr);
+  EXPECT_EQ(find(check_mapping(builder.node, fake_mapping(builder.node, {1, 0})), "nic-far"),
+            nullptr);
 }
 
 TEST(NicFar, ADownPortShiftsThePinnedPes) {
@@ -172,21 +173,21 @@ TEST(NicOffFabric, APeOnTheManagementNic) {
   NodeBuilder builder = NodeBuilder::hgx(2);
   builder.nic_at_root(builder.host_bridge(0), "mlx5_2",
                       {{1, PortState::active, LinkLayer::ethernet, 25}});
-  const Findings findings = check_mapping(builder.node, made_up(builder.node, {0, 2}));
+  const Findings findings = check_mapping(builder.node, fake_mapping(builder.node, {0, 2}));
   const Finding* off = find(findings, "nic-off-fabric");
   ASSERT_NE(off, nullptr) << ids(findings);
   EXPECT_EQ(off->severity, Severity::error);
   EXPECT_TRUE(contains(off->message, "PE 1 uses mlx5_2/1 (Ethernet, 25 Gb/s) while the compute "
                                      "fabric is mlx5_0/1 and mlx5_1/1 (InfiniBand, 400 Gb/s)"))
       << off->message;
-  EXPECT_EQ(find(check_mapping(builder.node, made_up(builder.node, {0, 1})), "nic-off-fabric"),
+  EXPECT_EQ(find(check_mapping(builder.node, fake_mapping(builder.node, {0, 1})), "nic-off-fabric"),
             nullptr);
 }
 
 TEST(NicOffFabric, IsAWarningWhereOnlyTheNameTells) {
   const Node node = NodeBuilder::from_matrix({"ibp1s0", "ibp2s0", "rocep3s0"},
                                              {{"NODE", "NODE", "NODE"}, {"NODE", "NODE", "NODE"}});
-  EXPECT_EQ(find(check_mapping(node, made_up(node, {0, 2})), "nic-off-fabric")->severity,
+  EXPECT_EQ(find(check_mapping(node, fake_mapping(node, {0, 2})), "nic-off-fabric")->severity,
             Severity::warning);
 }
 
@@ -204,7 +205,7 @@ TEST(NicOffFabric, WhereEfaIsTheNetworkAnHcaIsForManagement) {
   const Mapping optimal = map_nics(builder.node, request);
   EXPECT_EQ(optimal.pes[0].nics[0].nic, efa);
   EXPECT_EQ(ids(check_mapping(builder.node, optimal)), "");
-  const Findings findings = check_mapping(builder.node, made_up(builder.node, {0}));
+  const Findings findings = check_mapping(builder.node, fake_mapping(builder.node, {0}));
   const Finding* off = find(findings, "nic-off-fabric");
   ASSERT_NE(off, nullptr) << ids(findings);
   EXPECT_TRUE(contains(off->message, "while the compute fabric is rdmap19s0/1 (EFA)"))
@@ -303,7 +304,7 @@ TEST(Fixes, DoNotContradictOneAnother) {
 
 TEST(MappingDuplicate, APeThatUsesOnePortTwice) {
   const Node node = NodeBuilder::hgx(2, 1, 2).node;
-  Mapping mapping = made_up(node, {0, 2});
+  Mapping mapping = fake_mapping(node, {0, 2});
   mapping.pes[0].nics.push_back(mapping.pes[0].nics[0]);
   mapping.pes[0].used = 2;
   fill_loads(node, mapping);

@@ -44,7 +44,7 @@ inline MappingRequest with_pe_mapping(const Node& node, const std::string& list,
 }
 
 /// A mapping in which each PE has that one NIC.
-inline Mapping made_up(const Node& node, const std::vector<int>& nics) {
+inline Mapping fake_mapping(const Node& node, const std::vector<int>& nics) {
   Mapping mapping;
   mapping.request = request_for(node);
   mapping.request.policy = Policy::nccl;

@@ -1,4 +1,4 @@
-// What stands below, who reaches whom, and what is said where nobody does.
+// What is below, who reaches whom, and what is said where nobody does.
 #include "tests/unit/transports/mlx5/transports/mlx5_world.h"
 #include "transports/rc/segment_key.h"
 
@@ -75,12 +75,12 @@ TEST(Mlx5Devices, UnfitDevicesArePassedOver) {
   TransportWorldOptions wanted;
   wanted.nics = {{"mlx5_0", 1}};
   expect_error(ExitCode::unavailable, {"mlx5_0", "port 1", "its port is DOWN"}, [&] {
-    run_made_up(
+    run_on_fakes(
         second, [](TransportPe&) {}, wanted);
   });
   wanted.nics = {{"mlx5_7", 1}};
   expect_error(ExitCode::unavailable, {"mlx5_7", "no such device"}, [&] {
-    run_made_up(
+    run_on_fakes(
         second, [](TransportPe&) {}, wanted);
   });
 }
@@ -89,22 +89,22 @@ TEST(Mlx5Devices, UnfitDevicesArePassedOver) {
 TEST(Mlx5Devices, ADeviceWithoutAtomicsServesTheRest) {
   FakeFabric fabric({{"mlx5_0", 1, true, "", false}});
   EXPECT_EQ(reason_between(fabric, {}, {}), "reached: RoCE, no atomics of 8 bytes");
-  EXPECT_EQ(run_made_up(fabric,
-                        [](TransportPe& me) {
-                          const std::uint64_t value = 5;
-                          me.transport->put_signal(0, heap_at(1 - me.pe, 4096), me.heap + 65536,
-                                                   20000, heap_at(1 - me.pe, 64), value,
-                                                   SignalOp::set, false);
-                          me.transport->quiet(0);
-                          me.barrier();
-                          std::uint64_t seen = 0;
-                          std::memcpy(&seen, me.heap + 64, sizeof seen);
-                          EXPECT_EQ(seen, value);
-                          EXPECT_NE(me.transport->connection(1 - me.pe).find(
-                                        "signals wait for completions, no atomics"),
-                                    std::string::npos);
-                          me.barrier();
-                        }),
+  EXPECT_EQ(run_on_fakes(fabric,
+                         [](TransportPe& me) {
+                           const std::uint64_t value = 5;
+                           me.transport->put_signal(0, heap_at(1 - me.pe, 4096), me.heap + 65536,
+                                                    20000, heap_at(1 - me.pe, 64), value,
+                                                    SignalOp::set, false);
+                           me.transport->quiet(0);
+                           me.barrier();
+                           std::uint64_t seen = 0;
+                           std::memcpy(&seen, me.heap + 64, sizeof seen);
+                           EXPECT_EQ(seen, value);
+                           EXPECT_NE(me.transport->connection(1 - me.pe).find(
+                                         "signals wait for completions, no atomics"),
+                                     std::string::npos);
+                           me.barrier();
+                         }),
             "");
 }
 
@@ -114,7 +114,7 @@ std::string connection_over(FakeFabric& fabric, Variant variant, const Texts& op
   wanted.options = options;
   wanted.nics = nics;
   std::string text;
-  EXPECT_EQ(run_made_up(
+  EXPECT_EQ(run_on_fakes(
                 fabric,
                 [&](TransportPe& me) {
                   EXPECT_FALSE(me.transport->atomics_coherent_with_cpu());

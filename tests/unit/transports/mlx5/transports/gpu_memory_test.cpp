@@ -52,7 +52,7 @@ TransportWorldOptions with_both() {
 TEST(Mlx5GpuMemory, IsReadAndWrittenByTheNicAlone) {
   for (const Variant variant : {Variant::ibdevx, Variant::ibgda}) {
     FakeFabric fabric({{"mlx5_0", 1, true, ""}, {"mlx5_1", 1, true, ""}});
-    const std::string reason = run_made_up(
+    const std::string reason = run_on_fakes(
         fabric,
         [](TransportPe& me) {
           const GpuHeap heap(me, half + half / 2); // the rest arrives later
@@ -89,7 +89,7 @@ TEST(Mlx5GpuMemory, IsReadAndWrittenByTheNicAlone) {
 /// The order of two NICs' writes in a GPU is nobody's promise.
 TEST(Mlx5GpuMemory, OneNicCarriesATransferAndItsSignal) {
   FakeFabric fabric({{"mlx5_0", 1, true, ""}, {"mlx5_1", 1, true, ""}});
-  EXPECT_EQ(run_made_up(
+  EXPECT_EQ(run_on_fakes(
                 fabric,
                 [](TransportPe& me) {
                   const GpuHeap heap(me);
@@ -113,48 +113,49 @@ TEST(Mlx5GpuMemory, OneNicCarriesATransferAndItsSignal) {
 
 TEST(Mlx5GpuMemory, ATrialRegistrationIsUndone) {
   FakeFabric fabric({{"mlx5_0", 1, true, ""}});
-  EXPECT_EQ(run_made_up(fabric,
-                        [](TransportPe& me) {
-                          auto memory = std::make_shared<HiddenMemory>(region_bytes);
-                          DeviceReach reach =
-                              mlx5_of(me).try_device_memory(memory, memory->base(), region_bytes);
-                          EXPECT_EQ(reach.method, "dma-buf");
-                          EXPECT_EQ(reach.reason, "");
-                          memory->refusal = "dma-buf: Operation not supported";
-                          reach =
-                              mlx5_of(me).try_device_memory(memory, memory->base(), region_bytes);
-                          EXPECT_EQ(reach.method, "");
-                          EXPECT_EQ(reach.reason, "mlx5_0: dma-buf: Operation not supported");
-                          me.barrier();
-                        }),
+  EXPECT_EQ(run_on_fakes(fabric,
+                         [](TransportPe& me) {
+                           auto memory = std::make_shared<HiddenMemory>(region_bytes);
+                           DeviceReach reach =
+                               mlx5_of(me).try_device_memory(memory, memory->base(), region_bytes);
+                           EXPECT_EQ(reach.method, "dma-buf");
+                           EXPECT_EQ(reach.reason, "");
+                           memory->refusal = "dma-buf: Operation not supported";
+                           reach =
+                               mlx5_of(me).try_device_memory(memory, memory->base(), region_bytes);
+                           EXPECT_EQ(reach.method, "");
+                           EXPECT_EQ(reach.reason, "mlx5_0: dma-buf: Operation not supported");
+                           me.barrier();
+                         }),
             "");
 }
 
 TEST(Mlx5GpuMemory, IsDeregisteredWhenItIsFreed) {
   FakeFabric fabric({{"mlx5_0", 1, true, ""}});
-  EXPECT_EQ(run_made_up(fabric,
-                        [](TransportPe& me) {
-                          const std::uint64_t value = 3;
-                          {
-                            const GpuHeap heap(me);
-                            me.transport->put(0, gpu_at(1 - me.pe, 0), &value, 8, true);
-                            me.transport->quiet(0);
-                            me.barrier();
-                            EXPECT_EQ(heap.word(0), 3u);
-                            const auto place = reinterpret_cast<std::uint64_t>(heap.at(0));
-                            EXPECT_NE(mlx5_of(me).queue_table().table().find_local(place), nullptr);
-                            mlx5_of(me).drop_device_region(region::gpu_heap);
-                            EXPECT_EQ(mlx5_of(me).queue_table().table().find_local(place), nullptr);
-                            me.barrier();
-                          }
-                          expect_error(
-                              ExitCode::unavailable, {"region 3", "not registered by"},
-                              [&] { me.transport->put(0, gpu_at(1 - me.pe, 0), &value, 8, true); });
-                          me.transport->put(0, heap_at(1 - me.pe, 0), &value, 8, true); // goes on
-                          me.transport->quiet(0);
-                          me.barrier();
-                        }),
-            "");
+  EXPECT_EQ(
+      run_on_fakes(fabric,
+                   [](TransportPe& me) {
+                     const std::uint64_t value = 3;
+                     {
+                       const GpuHeap heap(me);
+                       me.transport->put(0, gpu_at(1 - me.pe, 0), &value, 8, true);
+                       me.transport->quiet(0);
+                       me.barrier();
+                       EXPECT_EQ(heap.word(0), 3u);
+                       const auto place = reinterpret_cast<std::uint64_t>(heap.at(0));
+                       EXPECT_NE(mlx5_of(me).queue_table().table().find_local(place), nullptr);
+                       mlx5_of(me).drop_device_region(region::gpu_heap);
+                       EXPECT_EQ(mlx5_of(me).queue_table().table().find_local(place), nullptr);
+                       me.barrier();
+                     }
+                     expect_error(ExitCode::unavailable, {"region 3", "not registered by"}, [&] {
+                       me.transport->put(0, gpu_at(1 - me.pe, 0), &value, 8, true);
+                     });
+                     me.transport->put(0, heap_at(1 - me.pe, 0), &value, 8, true); // goes on
+                     me.transport->quiet(0);
+                     me.barrier();
+                   }),
+      "");
 }
 
 // The emulated HCA.

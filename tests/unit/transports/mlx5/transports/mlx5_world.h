@@ -55,9 +55,9 @@ inline void run_mlx5(Variant variant, const std::function<void(TransportPe&)>& b
 }
 
 /// Over fake devices.
-inline std::string run_made_up(FakeFabric& fabric, const std::function<void(TransportPe&)>& body,
-                               const TransportWorldOptions& wanted = {},
-                               Variant variant = Variant::ibdevx) {
+inline std::string run_on_fakes(FakeFabric& fabric, const std::function<void(TransportPe&)>& body,
+                                const TransportWorldOptions& wanted = {},
+                                Variant variant = Variant::ibdevx) {
   return run_transport_world(
       [&](const TransportSetup& setup) {
         return std::make_unique<Mlx5Transport>(setup,

@@ -1,4 +1,4 @@
-// Loads and stores of the ring's words by CPU atomics.
+// Loads and stores of 64-bit words by CPU atomics, for protocols that host and device share.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ struct HostAtomics {
                                                    std::memory_order_relaxed);
   }
 
-private:
+protected:
   /// atomic_ref wants a mutable object; loads do not change it.
   static std::atomic_ref<std::uint64_t> reference(const std::uint64_t* word) {
     return std::atomic_ref<std::uint64_t>(*const_cast<std::uint64_t*>(word));

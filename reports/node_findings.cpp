@@ -1,0 +1,374 @@
+// Findings about a node as it is: its topology and settings, its counters, processes and logs.
+#include "reports/finding_groups.h"
+
+namespace shmemctl {
+
+std::vector<FindingReference> topology_findings() {
+  constexpr const char* group = "Topology and mapping";
+  return {
+      {"gpu-without-nic", group, "warning, info",
+       "A GPU has no usable NIC on its own NUMA node, so all of its traffic to other nodes crosses "
+       "the CPU sockets. The info form says that only this GPU has no NIC below its PCIe switch, "
+       "or that the text that was read lists no NIC.",
+       "The PCI distance between every GPU and every NIC of the compute fabric, from sysfs or the "
+       "recorded topology.",
+       "Move a NIC to a slot of that socket, or run PEs on the other GPUs only (`--gpus`)."},
+      {"gpu-without-nvlink", group, "error, warning",
+       "A GPU has no active NVLink (or xGMI) link although other GPUs of the same model have some. "
+       "Its traffic to them goes over PCIe. It is a warning where the source does not name models.",
+       "NVML's link states, or the links in the recorded topology, compared between GPUs of one "
+       "model.",
+       "Look at the link state: `nvidia-smi nvlink --status`, `nvidia-smi nvlink --errorcounters`, "
+       "or `rocm-smi --showtopo`."},
+      {"hca-unknown", group, "error, warning",
+       "`NVSHMEM_HCA_LIST` or `NVSHMEM_HCA_PE_MAPPING` names a device that this node does not "
+       "have, so the entry selects nothing.",
+       "Each entry is compared with the devices that NVSHMEM would enumerate here.",
+       "Correct the name; the message gives the nearest spelling. `shmemctl topo` lists the "
+       "names."},
+      {"mapping-collapse", group, "error",
+       "Several PEs share one NIC because each PE is an NVSHMEM world of its own (DeepEP's "
+       "high-throughput mode) and none sees what the others chose.",
+       "NVSHMEM's own choice is simulated for the selected release and world, then compared with "
+       "the best assignment.",
+       "Paste the `export NVSHMEM_HCA_LIST=...` line that the finding prints into the job script."},
+      {"mapping-count", group, "error, warning",
+       "The counts in `NVSHMEM_HCA_PE_MAPPING` do not add up to the number of PEs on the node, or "
+       "the list has more rows than NVSHMEM's arrays hold (32).",
+       "The list is expanded as NVSHMEM expands it and compared with the PEs per node.",
+       "Let the counts add up to the PEs of a node, and name at most 32 ports."},
+      {"mapping-duplicate", group, "warning, info",
+       "A device list names a port twice, or one PE is given the same port more than once. In a PE "
+       "mapping the count of the last entry wins; counts are not added up.",
+       "The list is read by NVSHMEM's rules.", "Name each port once, with the total count."},
+      {"mapping-empty", group, "error, info",
+       "No PE gets a NIC although the node has NICs that could carry traffic: the lists or the "
+       "transport exclude all of them. The info form says that this is so of NVSHMEM's default "
+       "transport on a node with EFA, and that no transport is set: libfabric was assumed.",
+       "NVSHMEM's choice is simulated with the settings that are in force.",
+       "Unset the list, or set the one that the finding prints."},
+      {"mapping-ignored", group, "warning",
+       "A setting has no effect: `NVSHMEM_HCA_LIST` and `NVSHMEM_HCA_PE_MAPPING` are both set and "
+       "NVSHMEM reads only the first, or this release never reads the second.",
+       "The rules of the selected NVSHMEM release.", "Keep one of the two lists."},
+      {"mapping-malformed", group, "error, warning, info",
+       "An entry of a device list cannot mean what it seems to: a count that is not a number, an "
+       "empty name, a stray character.",
+       "The list is parsed as NVSHMEM parses it; the message gives the column.",
+       "Write entries as `name:port` (HCA_LIST) or `name:port:count` (HCA_PE_MAPPING), separated "
+       "by commas."},
+      {"mapping-not-pinned", group, "warning",
+       "`NVSHMEM_HCA_PE_MAPPING` is set but `NVSHMEM_ENABLE_NIC_PE_MAPPING` is off, so the list "
+       "only filters and replicates devices; PEs still choose among them by distance.",
+       "The rules of the selected NVSHMEM release.",
+       "Set `NVSHMEM_ENABLE_NIC_PE_MAPPING=1`, or remove the list."},
+      {"mapping-order", group, "warning",
+       "The list names devices in an order that has no effect: NVSHMEM takes them in enumeration "
+       "order.",
+       "The order that was written is compared with the order of use.",
+       "Write the devices in the order in which `topo` lists them, or pin them for each rank with "
+       "the line that the finding prints."},
+      {"mapping-unknown", group, "warning",
+       "Which NIC a PE uses is unknown, because the source lacks a fact that NVSHMEM's rules "
+       "need (a distance or a name).",
+       "The mapping policy reports what it could not decide.",
+       "Run `shmemctl topo` with the same settings on the host itself."},
+      {"nic-far", group, "warning, info",
+       "A PE uses a NIC although a nearer one is free. It is a warning if the path leaves the PCIe "
+       "switches (a host bridge or a socket is crossed).",
+       "The distance of the chosen NIC is compared with the nearest NIC of the compute fabric that "
+       "is not loaded more; in `explain`, which reads the choice in a log, with all of them. "
+       "`inspect` compares the NICs of a process's connected queue pairs (RDMA netlink) with those "
+       "near its GPU (NVML), and names a process only if a nearer NIC would be used by no more "
+       "processes; info: these ports carried nearly nothing in the window.",
+       "Set the mapping that the finding prints."},
+      {"nic-hotspot", group, "error, warning, info",
+       "A NIC carries the traffic of more PEs than the best assignment would give to any NIC, "
+       "while others are idle or less loaded. The info form says that no assignment does better: "
+       "there are fewer ports than PEs.",
+       "PEs per port in the simulated mapping, compared with an optimal assignment (min-cost flow "
+       "over the distance matrix).",
+       "Set the mapping that the finding prints. For the info form, run one PE per port or add "
+       "NICs."},
+      {"nic-idle", group, "warning, info",
+       "A NIC of the compute fabric carries nothing although there are enough PEs to use it. The "
+       "info form: a PE drives one port unless IBGDA may use several.",
+       "Ports without a PE in the simulated mapping.",
+       "Set the mapping that the finding prints; for the info form, "
+       "`NVSHMEM_IBGDA_ENABLE_MULTI_PORT=1` where the transport is IBGDA."},
+      {"nic-names-unknown", group, "warning, info",
+       "The source does not name its NICs (for example a text of `nvidia-smi topo -m` without its "
+       "legend), so device lists cannot be checked and no export line is printed.",
+       "The reader found labels such as NIC0 only.",
+       "Record the machine with its names: `shmemctl topo --json FILE` on the host, or keep the "
+       "legend of `nvidia-smi topo -m`."},
+      {"nic-not-rdma", group, "error, warning, info",
+       "A list names an interface that is not an RDMA device, or the node has only interfaces that "
+       "carry TCP.",
+       "`/sys/class/infiniband` compared with `/sys/class/net`.",
+       "Install an RDMA NIC or load its driver (`modprobe mlx5_ib`). For tests, Soft-RoCE is "
+       "enough: `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev IF`."},
+      {"nic-off-fabric", group, "error, warning",
+       "A PE uses a NIC that is not part of the compute fabric: another link layer, another rate, "
+       "or EFA beside InfiniBand. It cannot reach the NICs that the other PEs use, or is much "
+       "slower. `sim` reports the same.",
+       "The compute fabric is the largest group of ports with the same link layer and rate.",
+       "Set the mapping that the finding prints."},
+      {"nic-without-gpu", group, "info",
+       "No GPU is near this NIC. It is probably meant for storage or management, not for GPU "
+       "traffic.",
+       "The PCI distance of the NIC to every GPU.",
+       "Nothing, if the best mapping gives it no PE; otherwise exclude it with "
+       "`NVSHMEM_HCA_LIST=^NAME`."},
+      {"numa-unknown", group, "warning, info",
+       "The NUMA node of a device is unknown (`numa_node` reads -1). It is a warning where the "
+       "distance to a NIC depends on it.",
+       "`/sys/bus/pci/devices/*/numa_node`.",
+       "Ask the firmware or the hypervisor to expose NUMA affinity, or write it: `echo N > "
+       "/sys/bus/pci/devices/ADDRESS/numa_node`."},
+      {"nvshmem-version-unknown", group, "warning",
+       "`--nvshmem-version` is newer than any release whose rules are known, so the newest known "
+       "rules are used.",
+       "The table of NVSHMEM releases in this program.",
+       "Give a known release, such as the one that the fix names."},
+      {"pcie-degraded", group, "warning, info",
+       "A PCIe link to a GPU or NIC runs with fewer lanes or at a lower speed than both ends can. "
+       "A warning as well: the slot of one device can do less than those of its model have here. "
+       "The info forms: an idle GPU lowers its link speed, or the slots can do no more.",
+       "`current_link_width`, `current_link_speed` and their maxima at both ends of the link.",
+       "Reseat the device or its riser and check the slot's settings in the firmware."},
+      {"port-down", group, "error, warning, info", "A port is not active, so nothing uses it.",
+       "`/sys/class/infiniband/*/ports/*/state`.",
+       "Look at cable, switch port and subnet manager: `ibstat`, `ip link`, `ethtool`."},
+      {"port-slow", group, "warning",
+       "A port runs at a lower rate than its peers of the same model and purpose (fabric, storage, "
+       "management).",
+       "`/sys/class/infiniband/*/ports/*/rate`, compared within a model.",
+       "Compare cable, transceiver and switch port with those of a peer."},
+      {"port-unknown", group, "error, warning",
+       "A list names a port number that the device does not have.",
+       "Each entry is compared with the ports of the device.",
+       "Use a port that `shmemctl topo` lists, usually `:1`."},
+      {"remote-transport-unknown", group, "error, warning",
+       "`NVSHMEM_REMOTE_TRANSPORT` has a value that NVSHMEM does not know. NVSHMEM starts no "
+       "transport to other nodes and does not say so; with IBGDA enabled, IBGDA runs alone without "
+       "a transport for its proxy.",
+       "`topo`, `doctor`, `env` and every job compare the value with the names that NVSHMEM reads. "
+       "`doctor` also checks `SHMEMCTL_REMOTE_TRANSPORT`, with which a job does not start if its "
+       "value is unknown.",
+       "Use ibrc, ucx, ibdevx, libfabric or none. IBGDA is enabled by "
+       "`NVSHMEM_IB_ENABLE_IBGDA=1`."},
+      {"topology-incomplete", group, "warning, info",
+       "What the reader of the topology could not read, left out or took from elsewhere; or the "
+       "file contains no device that is recognised. What is printed about the node is then not the "
+       "whole node.",
+       "Each reader notes what it skips, with line and column.",
+       "Record the machine again, or run `shmemctl topo` on the host itself."},
+  };
+}
+
+std::vector<FindingReference> option_findings() {
+  constexpr const char* group = "Options and environment";
+  return {
+      {"env-invalid", group, "error", "An option has a value that is not legal.",
+       "Every option is checked against the option table.",
+       "Unset it, or give it a legal value; the message names the legal ones."},
+      {"env-no-such-nvshmem-variable", group, "warning",
+       "A variable with the prefix `NVSHMEM_` is set that no release of NVSHMEM has ever read.",
+       "The environment is compared with the names in NVSHMEM's releases.", "Unset it."},
+      {"env-shadowed", group, "info",
+       "An `NVSHMEM_` variable is set, but the `SHMEMCTL_` variable or flag of the same option "
+       "wins here.",
+       "The order of precedence: command line, `SHMEMCTL_NAME`, `NVSHMEM_NAME`, configuration "
+       "file.",
+       "Unset one of the two."},
+      {"env-surprising-boolean", group, "warning",
+       "A boolean such as `off` means true: NVSHMEM takes only values that begin with 0, n or f as "
+       "false.",
+       "NVSHMEM's rule for booleans.", "`export NAME=0`."},
+      {"env-unknown", group, "warning",
+       "A variable with the prefix `SHMEMCTL_` is set but is not an option, so it has no effect.",
+       "The environment is compared with the option table.",
+       "Correct the name; the fix gives the nearest spelling."},
+  };
+}
+
+std::vector<FindingReference> nic_counter_findings() {
+  constexpr const char* group = "NIC counters";
+  return {
+      {"command-failed", group, "error", "The command that `hotspots --during` watched failed.",
+       "Its exit code or signal.", "Run it without `hotspots` and read its output."},
+      {"counters-unavailable", group, "warning, info",
+       "Counters of a port are missing, refuse to be read, were reset, are stuck or contradict "
+       "each other. It is a warning if the load of the port is therefore not known in full.",
+       "Each counter is checked against its width, the link rate and the other counters.",
+       "Look at the files under `/sys/class/infiniband/DEVICE`; update a driver or firmware that "
+       "does not count."},
+      {"link-flapping", group, "error, warning",
+       "A link went down or had to recover from errors: link_downed, link_error_recovery, symbol "
+       "errors, "
+       "carrier changes above their thresholds.",
+       "Rules in `nic_thresholds.conf`, each with its source.",
+       "Reseat or replace cable and transceiver, look at the switch port, then at the kernel log."},
+      {"nic-congested", group, "error, warning",
+       "Counters show congestion: ECN marks, CNPs, pause frames, PCIe back-pressure above their "
+       "thresholds.",
+       "Rules in `nic_thresholds.conf`.",
+       "Look at ECN and PFC of the switches, at how many senders share a receiver (`shmemctl "
+       "moe`), and at the host's PCIe link (`shmemctl topo`)."},
+      {"nic-hotspot-measured", group, "warning",
+       "A port carried much more than its siblings, by its own counters.",
+       "Each direction is compared within the node: above the median by 3.5 times 1.4826 MAD and "
+       "by a tenth of the link, and above a floor.",
+       "Compare with `shmemctl topo`: the PEs of that port are named; change the mapping or spread "
+       "the load."},
+      {"nic-lossy", group, "error, warning",
+       "Counters show loss: discards, retransmissions, packets out of order above their "
+       "thresholds.",
+       "Rules in `nic_thresholds.conf`.",
+       "Look at PFC and buffers of host and switch port, at the host's PCIe link, and at the "
+       "port's link errors."},
+      {"slow-nic", group, "warning",
+       "Long transfers went through a NIC port at less than 0.6 times the rate of its siblings.",
+       "Bytes and time of each long transfer, by port.",
+       "Look at its link, cable and switch port, at its PCIe link (`shmemctl topo`), and at the "
+       "port at the other end (`shmemctl bringup`). `SHMEMCTL_HCA_LIST=^DEVICE` excludes it."},
+  };
+}
+
+std::vector<FindingReference> log_findings() {
+  constexpr const char* group = "Logs";
+  return {
+      {"log-ends-early", group, "warning",
+       "The log of a rank lacks a line that at least half of the ranks wrote: the rank hangs, "
+       "died, "
+       "or its output was lost. Others often time out because of it.",
+       "`explain` knows lines that every rank writes when it comes to some point (`step` in "
+       "`log_messages.conf`), and compares the ranks.",
+       "Look at what that rank does on its node: `shmemctl inspect`, the kernel log, whether its "
+       "process still exists."},
+      {"log-known-error", group, "error, warning, info",
+       "A log has a message of the catalogue. The finding names the first line, the ranks that "
+       "wrote it, and the cause.",
+       "Patterns in `log_messages.conf`, each with its source.",
+       "What the finding says; it differs by message."},
+      {"log-nic-unknown", group, "info",
+       "A rank chose a NIC that the topology with which the log is compared does not have.",
+       "The NIC's name in the log, and the names of `--from` or of this machine.",
+       "Pass the topology of the node that the log is of: `--from FILE`."},
+      {"log-rank-missing", group, "warning",
+       "No line is of a rank that exists by what the others say.",
+       "The largest communicator of which a log tells the size, if more than half of its ranks "
+       "have "
+       "lines.",
+       "Give the logs of all nodes; if these are all, the rank never started."},
+      {"log-unknown-error", group, "error, warning, info",
+       "A line is an error by its form (`NCCL WARN`, `UCX  ERROR`, the end of a traceback, ...) "
+       "and "
+       "the catalogue does not have it.",
+       "Marks by which libraries tell errors. Lines that differ in numbers only are one finding.",
+       "Look at the lines before it; add what you find out with `--catalogue FILE`."},
+      {"nic-hotspot-logged", group, "warning",
+       "By their logs, several ranks of a host use one NIC while others of the host carry nothing.",
+       "The NIC of each rank's connections, and the NICs that the library lists.",
+       "Run `shmemctl topo` on that node with the job's settings, and set the mapping that it "
+       "prints."},
+  };
+}
+
+std::vector<FindingReference> process_findings() {
+  constexpr const char* group = "Running processes";
+  return {
+      {"env-contradiction", group, "warning",
+       "Two variables of a process are set of which one takes the effect of the other.",
+       "`inspect` compares `/proc/PID/environ` with a table of such pairs.",
+       "Unset the one that is not meant."},
+      {"env-ignored", group, "warning",
+       "A variable has no effect: none of the libraries that the process has loaded has its name.",
+       "The names are texts in the library's file. Open MPI's parameters and names of "
+       "installations "
+       "(`NCCL_HOME`) are not looked for, and nothing is said if no library of that prefix is "
+       "loaded.",
+       "Correct the name; the fix gives the nearest one. Or load a release that knows it."},
+      {"env-out-of-range", group, "warning",
+       "A variable has a value that its library does not accept.",
+       "`inspect` compares `/proc/PID/environ` with a table of ranges and words.",
+       "Set one of the values that the finding gives."},
+      {"gpu-index-confused", group, "warning",
+       "A process communicates over the NIC next to another GPU than its own: the one whose "
+       "physical number is the number that its GPU has under `CUDA_VISIBLE_DEVICES`.",
+       "NVML's processes and `CUDA_VISIBLE_DEVICES` in `/proc/PID/environ`, against the ports of "
+       "its connected queue pairs and the distances of the node; in `explain`, the number and the "
+       "PCI address of the GPU in NCCL's log.",
+       "Look NICs up by the GPU's PCI address; until then name the NIC of each rank."},
+      {"library-twice", group, "error, warning",
+       "A process has loaded one library from two files. Each has a state of its own, and which "
+       "one "
+       "a call reaches depends on the order of loading. Two NVSHMEM host libraries are an error.",
+       "`/proc/PID/maps`: files of one name, without version and hash, that are different files.",
+       "Keep one: uninstall a package, or clean `LD_LIBRARY_PATH` and `LD_PRELOAD`."},
+      {"mapping-differs", group, "warning, info",
+       "The ports over which a rank communicates are not those that `topo` computes for the "
+       "version and the settings of its library. The info form says that NCCL may have made the "
+       "connections, whose rings may leave a node at another GPU than that of the NIC.",
+       "The ports of connected queue pairs (`inspect`), or those that the log of a rank names "
+       "(`explain`), against NVSHMEM's and NCCL's rules on the topology of the node.",
+       "Compare with `shmemctl topo` under the same variables; look for a variable that the "
+       "process set itself, a topology file, or a port that was down when it started."},
+      {"nic-one-of-many", group, "warning",
+       "One RDMA port carries nearly all traffic of a node that has several, or several processes "
+       "have queue pairs only on one and the same RDMA device.",
+       "With `--window`, the byte counters of all ports: 90% or more on one. Without, the devices "
+       "on which the processes have connected queue pairs or, where the kernel does not list "
+       "these, that they have open.",
+       "Let each rank use the NIC next to its GPU: `shmemctl topo` prints the setting."},
+      {"nvshmem-qp-layout", group, "error, warning",
+       "An extension reads the queue pairs of NVSHMEM's IBGDA in the order that they had before "
+       "3.5.19, and a later host library is loaded. Transfers between nodes time out or access "
+       "memory illegally. It is a warning if the extension does not tell its release.",
+       "The version that is a text in the extension, and that of the host library; the extension "
+       "names IBGDA's device state.",
+       "Rebuild the extension from a revision that knows the new order, or load an NVSHMEM before "
+       "3.5.19."},
+      {"nvshmem-version-split", group, "error, warning",
+       "Parts of NVSHMEM in one process are of different releases: the device library that is "
+       "linked into an extension, a plugin, the host library. It is a warning if the release's "
+       "rules allow it: same major release, newer host library, no private state.",
+       "The versions that are texts in the files of `/proc/PID/maps`.",
+       "Rebuild the extension against the host library that is loaded, or load the one that it was "
+       "built with."},
+      {"rank-awaited", group, "warning, info",
+       "A rank of a job holds the others up: it still compiles, is stopped, is blocked in the "
+       "kernel or has ended, or a local rank is missing. The info form is a guess: one sleeps and "
+       "all others run, or the reverse.",
+       "`inspect` reads states, CPU times and descendants of all processes of the job on this "
+       "node.",
+       "Look at that process; compile before the job starts, or raise the timeout of the others."},
+      {"receive-side-narrow", group, "warning",
+       "A node sends by several RDMA ports and receives nearly everything by one, which limits "
+       "what "
+       "it can receive.",
+       "With `--window`, the byte counters of all ports: 90% or more of what is received on one "
+       "port, at most 60% of what is sent, both more than 10 MB/s. `hotspots` finds the same of a "
+       "port that is hot in receiving, in place of `nic-hotspot-measured`.",
+       "Compare the NICs that the ranks of both nodes have open: `shmemctl inspect --all`."},
+      {"symbol-missing", group, "error, warning",
+       "A library needs symbols of a version that another loaded library lacks. It is a warning if "
+       "it only asks for them at run time, and may have another way.",
+       "Tables of symbol versions in both files; for libibverbs, libmlx5 and libefa also the "
+       "versions that are texts in NCCL and NVSHMEM.",
+       "Install a newer rdma-core, or an older release of the library that needs it."},
+      {"tcp-fallback", group, "warning, info",
+       "A process is connected to other hosts by TCP only although the node has active RDMA ports. "
+       "It is a warning if its connections carried more than 10 MB/s in the window (where the "
+       "kernel does not say: interfaces more than 10 MB/s, and RDMA ports less than a tenth "
+       "of it); without `--window`, only the connections are known. Those to ports below 1024 are "
+       "left out. In `explain`, that a rank's lanes of UCX are TCP only.",
+       "RDMA netlink or `/proc/PID/fd`, `/proc/PID/net/tcp`, NETLINK_SOCK_DIAG, "
+       "`/sys/class/infiniband`, `/proc/net/dev`; `explain`: the log and a topology.",
+       "Mount `/dev/infiniband` into the container; look at `NCCL_NET`, `NCCL_IB_DISABLE`, "
+       "`UCX_TLS`, `FI_PROVIDER`."},
+  };
+}
+
+} // namespace shmemctl
