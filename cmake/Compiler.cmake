@@ -11,6 +11,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow -Wno-stringop-overread>)
 endif()
 
+# Of files that are compiled several at a time, without the warnings that mean the names of one.
+add_library(shmemctl_several_at_once INTERFACE)
+target_compile_options(shmemctl_several_at_once INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-shadow>
+                       $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+
 # What is built for use resists what other hosts and users send it: canaries and probes of the stack,
 # checked copies, addresses that are random, relocations that are read-only before main() starts. A
 # sanitizer does more than that by itself, and the checked copies need an optimiser.

@@ -11,6 +11,8 @@ namespace shmemctl {
 struct TextStyle {
   bool color = false;
   int width = 0; ///< columns of the terminal; 0: lines are never broken
+  /// `width` for what is laid out in any case: without a terminal, 80.
+  int layout_width() const { return width > 0 ? width : 80; }
   bool verbose = false;
   bool utf8 = true;       ///< false: ASCII marks
   bool heat_maps = false; ///< pairs of PEs and of GPUs as pictures

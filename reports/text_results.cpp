@@ -87,7 +87,6 @@ std::string counters_text(const Report& report, const TextStyle& style) {
 
 namespace {
 
-constexpr int width_without_terminal = 80;
 /// A sweep over many sizes has a picture for each; more than these are not useful.
 constexpr std::size_t max_maps = 16;
 /// Labels of rows are cut to this many columns.
@@ -260,7 +259,7 @@ std::string map_text(const PairMatrix& matrix, const TextStyle& style) {
   int label_width = 0;
   for (const std::string& label : matrix.labels)
     label_width = std::max(label_width, display_width(cut(label)));
-  const int width = style.width > 0 ? style.width : width_without_terminal;
+  const int width = style.layout_width();
   const int room = std::max(width - label_width - 1, 1);
   const int cell_width = 2 * matrix.labels.size() <= static_cast<std::size_t>(room) ? 2 : 1;
   const Picture picture = picture_of(matrix, scale, static_cast<std::size_t>(room / cell_width));

@@ -15,7 +15,6 @@ namespace shmemctl {
 
 namespace {
 
-constexpr int width_without_terminal = 80;
 /// Errors of one id differ in what they name: a few are shown, the others are counted.
 constexpr std::size_t max_errors_of_id = 3;
 
@@ -116,7 +115,7 @@ std::string part_line(const CheckRow& row, int id_width, bool timed, const TextS
   if (timed)
     line += fmt::format("  {:>7}", row.time_s ? seconds_text(*row.time_s) : "");
   line += "  " + safe_text(row.reason);
-  const int width = style.width > 0 ? style.width : width_without_terminal;
+  const int width = style.layout_width();
   return mark.coloured + shortened(line, width - display_width(mark.plain), style) + "\n";
 }
 

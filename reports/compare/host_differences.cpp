@@ -20,11 +20,11 @@ constexpr std::size_t max_findings = 32, max_facts_named = 8, max_hosts_named = 
 constexpr std::size_t max_differences = 256, max_values = 8, max_hosts_listed = 16;
 constexpr std::size_t max_name_bytes = 80, max_value_bytes = 60;
 
-using Value = std::optional<std::string>;
+using FactValue = std::optional<std::string>;
 
-Value value_of(const HostFacts& host, const std::string& fact) {
+FactValue value_of(const HostFacts& host, const std::string& fact) {
   const auto found = host.facts.find(fact);
-  return found == host.facts.end() ? Value() : Value(found->second);
+  return found == host.facts.end() ? FactValue() : FactValue(found->second);
 }
 
 std::set<std::string> names_of_facts(const std::vector<HostFacts>& hosts) {
@@ -38,9 +38,9 @@ std::set<std::string> names_of_facts(const std::vector<HostFacts>& hosts) {
 /// The hosts by their value of a fact, in the order of the first host of each.
 std::vector<HostsOfValue> values_of(const std::vector<HostFacts>& hosts, const std::string& fact) {
   std::vector<HostsOfValue> values;
-  std::map<Value, std::size_t> places;
+  std::map<FactValue, std::size_t> places;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    Value value = value_of(hosts[i], fact);
+    FactValue value = value_of(hosts[i], fact);
     const auto [place, added] = places.emplace(value, values.size());
     if (added)
       values.push_back({std::move(value), {}});
@@ -121,7 +121,7 @@ std::string listed(const std::vector<std::string>& all, std::size_t limit, const
   return fmt::format("{} and {} more", join(first, separator), all.size() - limit);
 }
 
-std::string value_text(const Value& value) {
+std::string value_text(const FactValue& value) {
   return value ? printable(*value, max_value_bytes) : "missing";
 }
 
@@ -292,7 +292,7 @@ HostDifferences compare_with_golden(const HostFacts& golden, const std::vector<H
     names.insert(fact.first);
   for (const std::string& fact : names) {
     ++result.facts;
-    const Value wanted = value_of(golden, fact);
+    const FactValue wanted = value_of(golden, fact);
     std::vector<HostsOfValue> values = values_of(hosts, fact);
     const auto same =
         std::find_if(values.begin(), values.end(),

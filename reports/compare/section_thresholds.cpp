@@ -19,7 +19,7 @@ using nlohmann::json;
 constexpr const char* imbalance = "imbalance";
 
 /// Maximum number of findings that a sentence names; the others are counted.
-constexpr std::size_t max_named = 5;
+constexpr std::size_t max_named_sections = 5;
 
 /// The value of a key of a finding, check, port or group, as text.
 using KeyValue = std::optional<std::string>;
@@ -94,7 +94,7 @@ ThresholdOutcome judge_count(const Threshold& threshold, const std::vector<std::
   if (keeps_to(threshold, *outcome.worst))
     return outcome;
   std::vector<std::string> named = names;
-  const std::size_t more = named.size() > max_named ? named.size() - max_named : 0;
+  const std::size_t more = named.size() > max_named_sections ? named.size() - max_named_sections : 0;
   named.resize(named.size() - more);
   outcome.missed.push_back("there " + std::string(names.size() == 1 ? "is " : "are ") +
                            (names.empty() ? "none" : std::to_string(names.size())) +

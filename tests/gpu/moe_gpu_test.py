@@ -75,12 +75,12 @@ class MoeOnGpus(unittest.TestCase):
         self.assertIn("nearest legal value: 8", done.stderr)
 
     def test_what_kernels_cannot_do_ends_before_anything_is_measured(self):
-        for flags, rule in ((("--num-sms", "8,4000"), "num-sms must be"),
+        for flags, rule in ((("--num-sms", "8,4000"), "num-sms: must be"),
                             (("--mode", "ll", "--num-tokens", "16,65536"), "nearest legal value: 65535"),
                             (("--mode", "ll", "--layout", "expert", "--num-experts", "64,16384"),
                              "nearest legal value: 8192"),
-                            (("--mode", "ht", "--hidden", "512,131072"), "hidden must be"),
-                            (("--mode", "ht", "--num-experts", "64,65536"), "num-experts must be"),
+                            (("--mode", "ht", "--hidden", "512,131072"), "hidden: must be"),
+                            (("--mode", "ht", "--num-experts", "64,65536"), "num-experts: must be"),
                             (("--mode", "ll", "--num-sms", "4,1"), "nearest legal value: 2")):
             with self.subTest(flags=flags):
                 done = self.moe(2, None, *flags)

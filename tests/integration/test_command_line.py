@@ -320,6 +320,7 @@ class JobsOnGpus(CliTest):
                     self.assertRegex(options, rf"(?m)^ +{flag}\b")
                 self.assertIn("--heap: unknown value mars", self.assert_refused(run(command, "--heap", "mars")))
 
+    @unittest.skipUnless(os.environ.get("SHMEMCTL_FAKE_CUDA"), "a build without CUDA")
     def test_the_heap_that_is_given_is_the_one_that_is_made(self):
         for words in (("bench", "put", "--initiator", "gpu"), ("moe", "--backend", "gpu")):
             with self.subTest(words=words):

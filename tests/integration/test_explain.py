@@ -1,6 +1,7 @@
 """`shmemctl explain`: logs made here, in the wording of the libraries; all names, addresses and numbers are invented."""
 import gzip
 import json
+import os
 import pathlib
 import re
 import tempfile
@@ -202,7 +203,8 @@ class ExplainTest(CliTest):
             code, _, err = run("explain", log, "--quiet")
             seconds = time.monotonic() - start
         self.assertEqual(code, 0, err)
-        self.assertLess(seconds, 10, "ten times the time that it may take: other work runs beside the tests")
+        if not os.environ.get("SHMEMCTL_SANITIZE"):
+            self.assertLess(seconds, 10, "ten times the time that it may take: other work runs beside the tests")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ namespace shmemctl::ibrc {
 
 namespace {
 
-constexpr std::uint32_t max_completions = 1 << 16;
+constexpr std::uint32_t max_cq_completions = 1 << 16;
 constexpr int wanted_inline_bytes = 256;
 constexpr std::size_t results_bytes = 2 * sizeof(std::uint64_t);
 /// A completion costs little compared with this much data, and frees memory early.
@@ -33,7 +33,7 @@ Endpoints::Endpoints(JobView& job, const rc::LocalMemory& local, std::size_t end
     verbs::Device& device = *used.device;
     const auto most =
         static_cast<std::uint32_t>(std::clamp(device.attributes().max_cqe, 1, 1 << 30));
-    const std::size_t useful = std::min<std::size_t>(endpoints * Endpoint::depth, max_completions);
+    const std::size_t useful = std::min<std::size_t>(endpoints * Endpoint::depth, max_cq_completions);
     Completions completions;
     completions.capacity = std::min(most, static_cast<std::uint32_t>(useful));
     const auto count = static_cast<int>(completions.capacity);

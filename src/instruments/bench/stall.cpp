@@ -8,8 +8,8 @@ namespace shmemctl::bench {
 
 namespace {
 
-constexpr std::size_t min_samples = 5;
-constexpr double typical_share = 0.9;
+constexpr std::size_t min_stall_samples = 5;
+constexpr double others_share = 0.9;
 
 /// "2.1 ms", "7.3 s".
 std::string time_text(double time_s) {
@@ -22,13 +22,13 @@ std::string time_text(double time_s) {
 } // namespace
 
 std::optional<Stall> find_stall(const std::vector<double>& sample_s) {
-  if (sample_s.size() < min_samples)
+  if (sample_s.size() < min_stall_samples)
     return std::nullopt;
   std::vector<double> sorted = sample_s;
   std::sort(sorted.begin(), sorted.end());
   // The largest one is left out, so that it is not its own measure where there are few.
   const auto others = static_cast<double>(sorted.size() - 1);
-  const double usual_s = sorted[static_cast<std::size_t>(typical_share * (others - 1))];
+  const double usual_s = sorted[static_cast<std::size_t>(others_share * (others - 1))];
   const auto longest = std::max_element(sample_s.begin(), sample_s.end());
   if (*longest < stall_factor * usual_s || *longest - usual_s < shortest_stall_s)
     return std::nullopt;

@@ -24,10 +24,6 @@ ResultRow row_for(const std::string& transport, PairOp op) {
   return row;
 }
 
-std::string counted_pairs(std::size_t count) {
-  return std::to_string(count) + (count == 1 ? " pair" : " pairs");
-}
-
 ResultRow verified_row(const BringupVerdict& verdict, int transport, PairOp op) {
   const TransportReach& reach = verdict.transports[static_cast<std::size_t>(transport)];
   ResultRow row = row_for(reach.name, op);
@@ -43,8 +39,8 @@ ResultRow verified_row(const BringupVerdict& verdict, int transport, PairOp op) 
   const std::vector<PePair> bad = failed_pairs(verdict, transport, op);
   row.verified = bad.empty() ? Verified::passed : Verified::failed;
   row.status = bad.empty() ? RowStatus::pass : RowStatus::fail;
-  row.reason = bad.empty() ? counted_pairs(count)
-                           : fmt::format("{} of {} differ: {}", bad.size(), counted_pairs(count),
+  row.reason = bad.empty() ? counted(count, "pair")
+                           : fmt::format("{} of {} differ: {}", bad.size(), counted(count, "pair"),
                                          pair_list(bad));
   return row;
 }
@@ -64,7 +60,7 @@ reasons_of(const TransportReach& transport, const std::vector<PePair>& pairs) {
 void add_unreachable(const BringupVerdict& verdict, Findings& findings) {
   if (verdict.unreachable.empty())
     return;
-  std::string message = counted_pairs(verdict.unreachable.size()) + " of PEs reached by no " +
+  std::string message = counted(verdict.unreachable.size(), "pair") + " of PEs reached by no " +
                         "transport: " + pair_list(verdict.unreachable);
   const PePair& first = verdict.unreachable.front();
   for (const TransportReach& transport : verdict.transports)
@@ -94,7 +90,7 @@ void add_corrupt(const BringupVerdict& verdict, Findings& findings) {
     const std::string& name = verdict.transports[i].name;
     findings.push_back({"pair-corrupt", Severity::error,
                         fmt::format("PE {} to PE {}", first->source, first->target),
-                        describe(*first, name) + "; " + counted_pairs(pairs.size()) + " wrong by " +
+                        describe(*first, name) + "; " + counted(pairs.size(), "pair") + " wrong by " +
                             name + ": " + pair_list(pairs),
                         "look at the hosts and devices of these PEs first: shmemctl doctor"});
   }

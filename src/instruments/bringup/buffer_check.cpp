@@ -20,9 +20,9 @@ namespace shmemctl {
 
 namespace {
 
-constexpr const char* check_phase = "buffer-check";
+constexpr const char* buffer_phase = "buffer-check";
 constexpr std::size_t sizes_bytes[] = {1, 8, 4096, (std::size_t{64} << 10) + 3};
-constexpr std::size_t guard_bytes = 64; ///< before and after the payload: must not change
+constexpr std::size_t buffer_guard_bytes = 64; ///< before and after the payload: must not change
 constexpr int patterns_number =
     1000; ///< as a transport's number in PatternKey: no transport has it
 
@@ -35,7 +35,7 @@ std::vector<BufferPut> puts() {
   std::vector<BufferPut> all;
   std::size_t end = 0;
   for (const std::size_t size : sizes_bytes) {
-    const std::size_t offset = end + guard_bytes + size % 8; // odd sizes at odd addresses
+    const std::size_t offset = end + buffer_guard_bytes + size % 8; // odd sizes at odd addresses
     all.push_back({offset, size});
     end = round_up(offset + size, std::size_t{64});
   }
@@ -43,7 +43,7 @@ std::vector<BufferPut> puts() {
 }
 
 std::size_t buffer_bytes() {
-  return puts().back().offset_bytes + puts().back().size_bytes + guard_bytes;
+  return puts().back().offset_bytes + puts().back().size_bytes + buffer_guard_bytes;
 }
 
 PatternKey key_of(const BufferPut& put, int source, int target) {
@@ -99,7 +99,7 @@ std::vector<BufferFailure> verify_all(const std::byte* buffer, int source, int t
                                     pattern_byte(key, *at), arrived[*at]));
     end = put.offset_bytes + put.size_bytes;
   }
-  untouched(puts().back(), guard_bytes);
+  untouched(puts().back(), buffer_guard_bytes);
   return failures;
 }
 
@@ -107,7 +107,7 @@ std::vector<BufferFailure> verify_all(const std::byte* buffer, int source, int t
 
 BufferVerdict check_registered_buffers(Runtime& runtime, const Options& options) {
   const auto begin = std::chrono::steady_clock::now();
-  runtime.failure_detector().phase(check_phase);
+  runtime.failure_detector().phase(buffer_phase);
   const Neighbours neighbours = neighbours_of(runtime);
   BufferReport own;
   // An error that is not the job's is the result of this check, and all PEs continue.
@@ -136,7 +136,7 @@ BufferVerdict check_registered_buffers(Runtime& runtime, const Options& options)
       const std::vector<std::string> problems = runtime.gather_text(own.problem);
       return neighbours.from >= 0 && problems.at(static_cast<std::size_t>(neighbours.from)).empty();
     }();
-    if (is_fault(options, FaultKind::corrupt, runtime.pe(), check_phase))
+    if (is_fault(options, FaultKind::corrupt, runtime.pe(), buffer_phase))
       memory->get()[puts().back().offset_bytes] ^= std::byte{0xff};
     if (put_here)
       own.failures = verify_all(memory->get(), neighbours.from, runtime.pe());
@@ -177,10 +177,6 @@ BufferVerdict merge_buffer_reports(const std::vector<std::string>& messages) {
 
 namespace {
 
-std::string counted_pairs(std::size_t count) {
-  return std::to_string(count) + (count == 1 ? " pair" : " pairs");
-}
-
 std::string describe(const BufferFailure& failure) {
   return fmt::format(
       "put of {} bytes from PE {} into a registered buffer of PE {}: at offset {} of "
@@ -200,10 +196,10 @@ std::size_t wrong_pairs(const BufferVerdict& verdict) {
 std::string result_text(const BufferVerdict& verdict) {
   if (!verdict.failures.empty())
     return fmt::format("{} of {} differ", wrong_pairs(verdict),
-                       counted_pairs(static_cast<std::size_t>(verdict.pairs)));
+                       counted(static_cast<std::size_t>(verdict.pairs), "pair"));
   if (verdict.pairs == 0)
     return verdict.problems.empty() ? "no PEs share memory" : verdict.problems.front();
-  return counted_pairs(static_cast<std::size_t>(verdict.pairs)) + ", " +
+  return counted(static_cast<std::size_t>(verdict.pairs), "pair") + ", " +
          join(verdict.paths, " and ");
 }
 
@@ -236,7 +232,7 @@ void add_to_report(const BufferVerdict& verdict, Report& report) {
   if (!verdict.problems.empty())
     report.findings.push_back(
         {"buffer-unavailable", Severity::warning, "registered buffers",
-         fmt::format("{} cannot use them: {}", counted_pairs(verdict.problems.size()),
+         fmt::format("{} cannot use them: {}", counted(verdict.problems.size(), "pair"),
                      verdict.problems.front()),
          "give the PEs of a node one user, one PID namespace and memory to register; programs that "
          "only use the symmetric heap are not affected"});

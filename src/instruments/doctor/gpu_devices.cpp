@@ -27,7 +27,7 @@ constexpr std::chrono::seconds live_deadline{
 /// memory of another NUMA node two thirds.
 constexpr double low_share = 0.5;
 
-cuda::DeviceSurvey ask_driver() {
+cuda::DeviceSurvey survey_devices() {
   cuda::DeviceSurvey survey;
 #if SHMEMCTL_HAVE_CUDA
   ::unsetenv("CUDA_VISIBLE_DEVICES"); // in the child alone: every GPU of the node is asked
@@ -169,7 +169,7 @@ CheckResult gpu_copies(const CheckContext& context) {
 
 cuda::DeviceSurvey survey_live_devices(std::chrono::milliseconds deadline) {
   const ChildOutput answer =
-      call_in_child([] { return to_text(ask_driver()); }, "the CUDA driver", deadline);
+      call_in_child([] { return to_text(survey_devices()); }, "the CUDA driver", deadline);
   if (!answer.problem.empty()) {
     cuda::DeviceSurvey survey;
     survey.problem = answer.problem;

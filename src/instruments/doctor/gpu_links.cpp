@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-cuda::LinkSurvey ask_driver() {
+cuda::LinkSurvey survey_links() {
   cuda::LinkSurvey survey;
 #if SHMEMCTL_HAVE_CUDA
   ::unsetenv("CUDA_VISIBLE_DEVICES"); // in the child alone: every GPU of the node is asked
@@ -32,7 +32,7 @@ cuda::LinkSurvey ask_driver() {
 
 cuda::LinkSurvey survey_live_links(std::chrono::milliseconds deadline) {
   const ChildOutput answer =
-      call_in_child([] { return to_text(ask_driver()); }, "copies between GPUs", deadline);
+      call_in_child([] { return to_text(survey_links()); }, "copies between GPUs", deadline);
   if (!answer.problem.empty()) {
     cuda::LinkSurvey survey;
     survey.problem = answer.problem;

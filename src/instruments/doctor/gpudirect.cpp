@@ -12,7 +12,7 @@ namespace shmemctl::doctor {
 namespace {
 
 constexpr const char* params_path = "/proc/driver/nvidia/params";
-constexpr const char* proc_version_path = "/proc/driver/nvidia/version";
+constexpr const char* driver_version_path = "/proc/driver/nvidia/version";
 constexpr const char* modprobe_line =
     "echo 'options nvidia NVreg_EnableStreamMemOPs=1 "
     "NVreg_RegistryDwords=\"PeerMappingOverride=1;\"' > /etc/modprobe.d/nvidia-ibgda.conf && "
@@ -84,11 +84,11 @@ GpuMemoryPath exported_dma_buf(const Sysroot& sysroot) {
   if (kernel_option(sysroot, kernel->release, option) == "n")
     return {false, "the kernel is built without dma-buf",
             kernel_evidence + "; " + option + ": not set", install_newer_kernel(sysroot)};
-  const std::optional<std::string> text = sysroot.read(proc_version_path);
+  const std::optional<std::string> text = sysroot.read(driver_version_path);
   const std::optional<NvidiaVersion> driver = parse_nvidia_version(text.value_or(""));
   if (!driver)
-    return {false, "the NVIDIA driver is not loaded", absent(proc_version_path), "modprobe nvidia"};
-  const std::string driver_evidence = file_evidence(proc_version_path, split(*text, '\n').front());
+    return {false, "the NVIDIA driver is not loaded", absent(driver_version_path), "modprobe nvidia"};
+  const std::string driver_evidence = file_evidence(driver_version_path, split(*text, '\n').front());
   if (!driver->open_modules)
     return {false, "only NVIDIA's open kernel modules export dma-buf; these are proprietary",
             driver_evidence, install_command(sysroot, "nvidia-open", "nvidia-open") + " && reboot"};

@@ -70,7 +70,7 @@ constexpr std::size_t max_figures = std::size_t{16} << 20;
 constexpr double announce_s = 0.25;
 constexpr int runs_of_pattern = 2;
 
-double seconds_since(Clock::time_point start) {
+double elapsed_s(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
@@ -112,7 +112,7 @@ public:
     gather_facts();
     result_.corrupt = measurement_->corrupt();
     result_.verified = measurement_->pairs_verified();
-    result_.taken_s = seconds_since(start_);
+    result_.taken_s = elapsed_s(start_);
     measurement_->free();
     return std::move(result_);
   }
@@ -134,7 +134,7 @@ private:
     callbacks_.say(words);
   }
   void announce(int round, int rounds) {
-    if (round > 0 && seconds_since(announced_) < announce_s)
+    if (round > 0 && elapsed_s(announced_) < announce_s)
       return;
     announced_ = Clock::now();
     callbacks_.say(fmt::format("{}, round {} of {}", step_, round + 1, rounds));
@@ -160,7 +160,7 @@ private:
     keep(medians_of(passes));
     judge(kept_.back());
     measurement_->end_leading();
-    result_.taken_s = seconds_since(start_);
+    result_.taken_s = elapsed_s(start_);
     callbacks_.update(result_);
   }
 
@@ -209,7 +209,7 @@ private:
   bool goes_on() {
     if (request_.soak_s <= 0)
       return false;
-    const bool more = leads() && seconds_since(start_) < request_.soak_s;
+    const bool more = leads() && elapsed_s(start_) < request_.soak_s;
     return !runtime_.gather_text(more ? "more" : "").front().empty();
   }
 

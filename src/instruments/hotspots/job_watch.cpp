@@ -268,7 +268,7 @@ namespace {
 
 constexpr double slow_share = 0.6;
 constexpr std::uint64_t enough_bytes = std::uint64_t{4} << 20;
-constexpr std::size_t max_named = 4;
+constexpr std::size_t max_named_hosts = 4;
 
 struct PortRate {
   std::string host;
@@ -316,9 +316,9 @@ Finding finding_of(const PortRate& rate, const std::vector<const PortRate*>& sib
   std::vector<std::string> names;
   for (const PortRate* sibling : siblings)
     names.push_back((sibling->host == rate.host ? "" : sibling->host + " ") + sibling->name());
-  if (names.size() > max_named) {
-    const std::size_t more = names.size() - max_named;
-    names.resize(max_named);
+  if (names.size() > max_named_hosts) {
+    const std::size_t more = names.size() - max_named_hosts;
+    names.resize(max_named_hosts);
     names.push_back(fmt::format("{} more", more));
   }
   return {"slow-nic", Severity::warning, rate.host + " " + rate.name(),

@@ -12,7 +12,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr double GB = 1e9;
+constexpr double bytes_per_GB = 1e9;
 constexpr double idle_share = 0.001; ///< of the link
 constexpr double idle_GBps = 0.001;  ///< where the link's rate is not known
 constexpr double min_packets = 100;  ///< fewer packets prove nothing
@@ -64,7 +64,7 @@ std::string disbelief(const PortTotals& totals, const Source& source, const Coun
   const double error = measuring_error + 2 * port.lifespan_s / bytes.window_s;
   if (port.link_Gbps && GBps > *port.link_Gbps / 8 * (1 + error))
     return fmt::format(
-        "{} reports {:.4g} GB/s, more than the link's {:.4g} GB/s: one of the two is wrong",
+        "{} reports {:.4g} bytes_per_GB/s, more than the link's {:.4g} bytes_per_GB/s: one of the two is wrong",
         bytes.counter, GBps, *port.link_Gbps / 8);
   if (!packets || !packets->delta)
     return "";
@@ -117,17 +117,17 @@ void fill_rate(const PortTotals& totals, const Source& source, const CounterTota
     load.reason = "the time between the readings is unknown";
     return;
   }
-  load.reason = disbelief(totals, source, bytes, packets, *per_s / GB);
+  load.reason = disbelief(totals, source, bytes, packets, *per_s / bytes_per_GB);
   if (load.reason.empty())
     load.reason = seen_by_device_only(totals, packets, direction);
   if (!load.reason.empty())
     return;
   load.bytes = static_cast<std::uint64_t>(*bytes.delta);
-  load.GBps = *per_s / GB;
+  load.GBps = *per_s / bytes_per_GB;
   if (totals.port.link_Gbps)
     load.link_share = *load.GBps / (*totals.port.link_Gbps / 8);
   if (bytes.peak_per_s) {
-    load.peak_GBps = std::max(*bytes.peak_per_s / GB, *load.GBps);
+    load.peak_GBps = std::max(*bytes.peak_per_s / bytes_per_GB, *load.GBps);
     if (totals.port.link_Gbps) // a short interval is measured badly; it must not exceed the total
       load.peak_GBps = std::min(*load.peak_GBps, std::max(*totals.port.link_Gbps / 8, *load.GBps));
   }

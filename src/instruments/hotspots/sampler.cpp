@@ -18,7 +18,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr unsigned word_bytes = 4; ///< of port_xmit_data and port_rcv_data (IBA, PortCounters)
+constexpr unsigned port_counter_bytes = 4; ///< of port_xmit_data and port_rcv_data (IBA, PortCounters)
 /// Maximum age of hw_counters values if the driver does not tell (Linux, RDMA core).
 constexpr double usual_lifespan_s = 0.010;
 
@@ -32,7 +32,7 @@ void add_file(MeasuredPort& port, const std::string& path, const std::string& na
   const bool words = name == "port_xmit_data" || name == "port_rcv_data";
   const std::string shown = counter + (words ? "_bytes" : "");
   if (!has_counter(port, shown))
-    port.counters.push_back({shown, path, "", words ? word_bytes : 1});
+    port.counters.push_back({shown, path, "", words ? port_counter_bytes : 1});
 }
 
 /// @return whether the folder exists

@@ -362,7 +362,7 @@ json port_json(const MeasuredPort& port) {
           {"missing", port.missing}};
 }
 
-MeasuredPort port_from(const json& object) {
+MeasuredPort measured_port(const json& object) {
   MeasuredPort port;
   port.device = text_from(object.at("device"));
   port.port = require_whole_number<std::uint16_t>(object.at("port"));
@@ -427,7 +427,7 @@ NodeTotals totals_from_json(const nlohmann::json& object, std::size_t& left_out)
     const json& rows = port.at("counters");
     if (!rows.is_array() || rows.size() > max_counters)
       throw std::out_of_range("not a list of counters");
-    PortTotals totals{port_from(port), {}};
+    PortTotals totals{measured_port(port), {}};
     for (const json& row : rows) {
       totals.counters.push_back(total_from(row, names, port));
       totals.port.counters.push_back({totals.counters.back().counter, "", "", 1});

@@ -13,7 +13,7 @@ namespace shmemctl::moe {
 
 namespace {
 
-constexpr std::int32_t tokens_limit = 1 << 20;
+constexpr std::int32_t max_tokens_of_file = 1 << 20;
 
 /// The lines that say something, with their numbers.
 class Lines {
@@ -86,7 +86,7 @@ RankRouting rank_part(Lines& lines, const Shape& shape, std::int32_t rank) {
   const std::vector<std::string> head = lines.next("the next rank");
   if (lines.named(head, 0, "rank", 0, shape.n_ranks - 1) != rank)
     throw lines.bad(fmt::format("expected rank {}", rank));
-  const std::int32_t tokens = lines.named(head, 2, "tokens", 0, tokens_limit);
+  const std::int32_t tokens = lines.named(head, 2, "tokens", 0, max_tokens_of_file);
   if (head.size() != 4)
     throw lines.bad("unexpected text after rank and tokens");
   RankRouting part{shape.top_k, {}};

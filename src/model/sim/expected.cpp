@@ -81,7 +81,7 @@ std::int64_t binomial(Random& random, std::int64_t n, double p) {
 
 namespace {
 
-std::size_t as_size(std::int32_t value) {
+std::size_t to_index(std::int32_t value) {
   return static_cast<std::size_t>(value);
 }
 
@@ -99,9 +99,9 @@ double falls(std::int32_t left, std::int32_t here, std::int32_t j, std::int32_t 
 std::vector<double> nodes_reached(std::int32_t nodes, std::int32_t experts, std::int32_t top_k,
                                   double masked) {
   const std::int32_t here = experts / nodes;
-  const std::size_t side = as_size(top_k) + 1;
+  const std::size_t side = to_index(top_k) + 1;
   std::vector<double> now(side * side), next(side * side); // [choices left][reached]
-  now[as_size(top_k) * side] = 1;
+  now[to_index(top_k) * side] = 1;
   for (std::int32_t node = 0; node < nodes; ++node) {
     std::fill(next.begin(), next.end(), 0);
     for (std::int32_t j = 0; j <= top_k; ++j)
@@ -109,10 +109,10 @@ std::vector<double> nodes_reached(std::int32_t nodes, std::int32_t experts, std:
         const double fall = falls(experts - node * here, here, j, y);
         const double all_masked = std::pow(masked, y);
         for (std::size_t d = 0; fall > 0 && d < side; ++d) {
-          const double chance = now[as_size(j) * side + d] * fall;
-          next[as_size(j - y) * side + d] += chance * all_masked;
+          const double chance = now[to_index(j) * side + d] * fall;
+          next[to_index(j - y) * side + d] += chance * all_masked;
           if (d + 1 < side)
-            next[as_size(j - y) * side + d + 1] += chance * (1 - all_masked);
+            next[to_index(j - y) * side + d + 1] += chance * (1 - all_masked);
         }
       }
     now.swap(next);
@@ -127,15 +127,15 @@ bool NodeCounts::can_draw(const MoeTraffic& traffic) {
   if (traffic.replay || traffic.mode != MoeMode::hybrid || traffic.nodes() < 2 ||
       traffic.routing.kind != moe::RoutingKind::uniform)
     return false;
-  std::vector<std::int32_t> experts(as_size(traffic.nodes()));
+  std::vector<std::int32_t> experts(to_index(traffic.nodes()));
   for (const std::int32_t rank : traffic.rank_of_expert)
-    ++experts[as_size(rank / traffic.node_ranks)];
+    ++experts[to_index(rank / traffic.node_ranks)];
   return std::all_of(experts.begin(), experts.end(),
                      [&](std::int32_t count) { return count == experts[0]; });
 }
 
 NodeCounts::NodeCounts(const MoeTraffic& traffic)
-    : nodes_(as_size(traffic.nodes())),
+    : nodes_(to_index(traffic.nodes())),
       reached_(sim::nodes_reached(traffic.nodes(), traffic.shape.n_experts, traffic.shape.top_k,
                                   traffic.routing.masked_percent / 100.0)) {}
 
@@ -182,9 +182,9 @@ double none_of(std::int32_t allowed, std::int32_t here, std::int32_t drawn) {
 }
 
 std::vector<std::vector<std::int32_t>> experts_by(const MoeTraffic& traffic, int ranks_each) {
-  std::vector<std::vector<std::int32_t>> experts(as_size(traffic.shape.n_ranks / ranks_each));
+  std::vector<std::vector<std::int32_t>> experts(to_index(traffic.shape.n_ranks / ranks_each));
   for (std::int32_t expert = 0; expert < traffic.shape.n_experts; ++expert)
-    experts[as_size(traffic.rank_of_expert[as_size(expert)] / ranks_each)].push_back(expert);
+    experts[to_index(traffic.rank_of_expert[to_index(expert)] / ranks_each)].push_back(expert);
   return experts;
 }
 
@@ -206,14 +206,14 @@ bool Expectation::known_for(const MoeTraffic& traffic) {
 }
 
 Expectation::Expectation(const MoeTraffic& traffic)
-    : allowed_(as_size(traffic.shape.n_experts), true), drawn_(traffic.shape.top_k),
+    : allowed_(to_index(traffic.shape.n_experts), true), drawn_(traffic.shape.top_k),
       masked_(traffic.routing.masked_percent / 100.0) {
   const moe::Shape& shape = traffic.shape;
   for (std::int32_t expert = 0; expert < shape.n_experts; ++expert) {
     if (traffic.routing.kind == moe::RoutingKind::one_rank)
-      allowed_[as_size(expert)] = expert < shape.local_experts();
+      allowed_[to_index(expert)] = expert < shape.local_experts();
     if (traffic.routing.kind == moe::RoutingKind::empty_ranks)
-      allowed_[as_size(expert)] = shape.rank_of_expert(expert) % 2 == 0;
+      allowed_[to_index(expert)] = shape.rank_of_expert(expert) % 2 == 0;
   }
   if (traffic.routing.kind == moe::RoutingKind::hot_expert) {
     always_ = 0;
@@ -235,7 +235,7 @@ double Expectation::hit(const std::vector<std::int32_t>& experts) const {
   std::int32_t here = 0;
   double miss = 1;
   for (const std::int32_t expert : experts) {
-    here += allowed_[as_size(expert)] ? 1 : 0;
+    here += allowed_[to_index(expert)] ? 1 : 0;
     if (expert == always_)
       miss = masked_;
   }

@@ -206,7 +206,6 @@ std::vector<Result> simulate(const std::vector<const Cluster*>& clusters, const 
 
 namespace {
 
-constexpr double normal_95 = 1.959964;
 constexpr std::size_t max_blocks = 32;
 
 /// [i]: probability that `groups` of `n` samples, drawn without replacement, are all among the `i`

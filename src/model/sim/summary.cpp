@@ -16,7 +16,6 @@ namespace shmemctl::sim {
 
 namespace {
 
-constexpr double normal_95 = 1.959964;
 constexpr double hot = 1.2;   ///< a NIC at this multiple of the even share or above is a hot spot
 constexpr double dear = 1.05; ///< multiple of the best mapping's step time
 

@@ -248,7 +248,7 @@ const char* gpu_vendor(std::uint16_t vendor) {
 namespace {
 
 constexpr int max_depth = 512; ///< twice as many buses as a PCI domain has
-constexpr int max_links = 1000;
+constexpr int max_links_of_gpu = 1000;
 constexpr int max_ports = 255;
 constexpr int max_gids = 65536;
 
@@ -302,10 +302,10 @@ std::string devices(const Node& node) {
   for (const Gpu& gpu : node.gpus) {
     if (!in_range(gpu.pci, node.pci.size()))
       return fmt::format("the PCI function of GPU {} does not exist", gpu.index);
-    if (gpu.links.size() > static_cast<std::size_t>(max_links))
-      return fmt::format("GPU {} has more than {} links", gpu.index, max_links);
+    if (gpu.links.size() > static_cast<std::size_t>(max_links_of_gpu))
+      return fmt::format("GPU {} has more than {} links", gpu.index, max_links_of_gpu);
     for (const GpuLink& link : gpu.links)
-      if (link.count < 1 || link.count > max_links)
+      if (link.count < 1 || link.count > max_links_of_gpu)
         return fmt::format("GPU {} has {} links to one target", gpu.index, link.count);
   }
   for (const Nic& nic : node.nics) {

@@ -14,7 +14,7 @@ using nlohmann::json;
 /// No PCI tree is deeper: a bus number is eight bits, and real trees have a handful of levels.
 constexpr int deepest_tree = 64;
 constexpr std::size_t max_functions = 65536;
-constexpr int max_links = 100000;
+constexpr int max_links_of_node = 100000;
 
 /// The invariants that the rest of the program relies on: valid indices, parents before children.
 class ModelChecks {
@@ -30,9 +30,9 @@ public:
     if (node_.pci.size() > max_functions)
       complain(subject_, path_.member("pci"),
                "more than " + std::to_string(max_functions) + " PCI functions");
-    if (node_.nvswitches < 0 || node_.nvswitches > max_links)
+    if (node_.nvswitches < 0 || node_.nvswitches > max_links_of_node)
       complain(subject_, path_.member("nvswitches"), "not a number of NVSwitches");
-    if (node_.hidden_nics < 0 || node_.hidden_nics > max_links)
+    if (node_.hidden_nics < 0 || node_.hidden_nics > max_links_of_node)
       complain(subject_, path_.member("hidden_nics"), "not a number of NICs");
     check_pci();
     check_gpus();
@@ -75,7 +75,7 @@ private:
       const JsonPath links = path.member("links");
       for (std::size_t at = 0; at < gpu.links.size(); ++at) {
         const int count = gpu.links[at].count;
-        if (count < 0 || count > max_links || (sum += count) > max_links)
+        if (count < 0 || count > max_links_of_node || (sum += count) > max_links_of_node)
           complain(subject_, links.item(at).member("count"), "not a number of links");
       }
     }

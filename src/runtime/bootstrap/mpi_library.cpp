@@ -14,7 +14,7 @@ constexpr std::size_t version_text_bytes = 8192; // MPICH's MPI_MAX_LIBRARY_VERS
 constexpr const char* world_symbol = "ompi_mpi_comm_world";
 using GetLibraryVersion = int(char* text, int* length);
 
-constexpr const char* other_ways =
+constexpr const char* without_mpi =
     "point SHMEMCTL_MPI_LIBRARY at Open MPI's libmpi.so.40 (apt install libopenmpi3), or choose "
     "another SHMEMCTL_BOOTSTRAP (for MPICH and Intel MPI: pmi)";
 
@@ -45,9 +45,9 @@ void refuse_another_mpi(const std::string& name) {
               "Intel MPI: pmi)");
 }
 
-class Loader {
+class MpiLoader {
 public:
-  explicit Loader(const DynamicLibrary& library) : library_(library) {}
+  explicit MpiLoader(const DynamicLibrary& library) : library_(library) {}
 
   template <class Function>
   void load(Function*& function, const char* symbol) {
@@ -76,7 +76,7 @@ private:
 };
 
 void load_all(MpiLibrary& mpi) {
-  Loader loader(mpi.library);
+  MpiLoader loader(mpi.library);
   loader.load(mpi.Initialized, "MPI_Initialized");
   loader.load(mpi.Finalized, "MPI_Finalized");
   loader.load(mpi.Init_thread, "MPI_Init_thread");
@@ -120,16 +120,16 @@ MpiLibrary open_mpi_library(const std::string& name) {
   // Probes the library without keeping it loaded if it is not Open MPI.
   auto library = DynamicLibrary::open({name}, &why);
   if (!library)
-    throw Error(ExitCode::unavailable, name, "load", why, other_ways);
+    throw Error(ExitCode::unavailable, name, "load", why, without_mpi);
   if (library->object<char>(world_symbol) == nullptr)
     throw Error(ExitCode::unavailable, library->file(), "use",
                 "not Open MPI but " +
                     version_text(library->function<GetLibraryVersion>("MPI_Get_library_version")),
-                other_ways);
+                without_mpi);
   // Global: plugins of some builds of Open MPI are not linked with it.
   library = DynamicLibrary::open({name}, &why, {.global_symbols = true, .stay_loaded = true});
   if (!library)
-    throw Error(ExitCode::unavailable, name, "load", why, other_ways);
+    throw Error(ExitCode::unavailable, name, "load", why, without_mpi);
   MpiLibrary mpi{.library = std::move(*library)};
   load_all(mpi);
   return mpi;

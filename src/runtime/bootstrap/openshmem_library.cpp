@@ -14,7 +14,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr const char* other_ways =
+constexpr const char* without_openshmem =
     "apt install libopenmpi3, point SHMEMCTL_OPENSHMEM_LIBRARY at Open MPI's liboshmem, or choose "
     "another SHMEMCTL_BOOTSTRAP";
 
@@ -65,9 +65,9 @@ void refuse_program_without_end() {
                 "SHMEMCTL_BOOTSTRAP");
 }
 
-class Loader {
+class OpenshmemLoader {
 public:
-  explicit Loader(const DynamicLibrary& library) : library_(library) {}
+  explicit OpenshmemLoader(const DynamicLibrary& library) : library_(library) {}
 
   template <class Function>
   void load(Function*& function, const char* symbol) {
@@ -79,7 +79,7 @@ public:
     throw Error(ExitCode::unavailable, library_.file(), "use",
                 std::string("missing symbol ") + symbol +
                     "; the library is too old, or not Open MPI's OpenSHMEM",
-                other_ways);
+                without_openshmem);
   }
 
 private:
@@ -87,7 +87,7 @@ private:
 };
 
 void load_all(OpenshmemLibrary& shmem) {
-  Loader loader(shmem.library);
+  OpenshmemLoader loader(shmem.library);
   loader.load(shmem.init_thread, "shmem_init_thread");
   loader.load(shmem.finalize, "shmem_finalize");
   loader.load(shmem.global_exit, "shmem_global_exit");
@@ -124,7 +124,7 @@ OpenshmemLibrary open_openshmem_library(const std::string& name) {
   std::string why;
   auto library = DynamicLibrary::open({name}, &why, {.global_symbols = true, .stay_loaded = true});
   if (!library)
-    throw Error(ExitCode::unavailable, name, "load", why, other_ways);
+    throw Error(ExitCode::unavailable, name, "load", why, without_openshmem);
   OpenshmemLibrary shmem{.library = std::move(*library)};
   load_all(shmem);
   return shmem;

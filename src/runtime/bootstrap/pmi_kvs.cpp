@@ -14,7 +14,7 @@ namespace {
 /// MPICH's own client reads and writes lines of this length; some servers have buffers of it.
 constexpr std::size_t max_line_bytes = 1023;
 constexpr std::size_t max_key_length = 63;
-constexpr long long max_size = 1 << 20;
+constexpr long long max_pmi_size = 1 << 20;
 
 class Pmi1Kvs final : public KeyValueStore {
 public:
@@ -62,7 +62,7 @@ void Pmi1Kvs::identify(int id, const Deadline& deadline) {
     rank = set.integer("rank").value_or(rank);
     size = set.integer("size").value_or(size);
   }
-  if (size < 1 || size > max_size || rank < 0 || rank >= size)
+  if (size < 1 || size > max_pmi_size || rank < 0 || rank >= size)
     throw Error(ExitCode::unavailable, "process manager", "",
                 "invalid rank " + std::to_string(rank) + " of " + std::to_string(size),
                 "check the output of the launcher");

@@ -18,8 +18,8 @@ namespace shmemctl {
 namespace {
 
 constexpr std::size_t value_bytes = std::size_t{1} << 20;
-constexpr std::uint32_t max_size = 1 << 20;
-constexpr const char* other_ways =
+constexpr std::uint32_t max_pmix_size = 1 << 20;
+constexpr const char* without_pmix =
     "install libpmix2 or name it with SHMEMCTL_PMIX_LIBRARY, or choose another SHMEMCTL_BOOTSTRAP";
 
 /// The functions; plain pointers into a library that stays loaded.
@@ -40,7 +40,7 @@ void load(const DynamicLibrary& library, Function*& function, const char* symbol
   function = library.function<Function>(symbol);
   if (function == nullptr)
     throw Error(ExitCode::unavailable, library.file(), "use",
-                std::string("missing symbol ") + symbol, other_ways);
+                std::string("missing symbol ") + symbol, without_pmix);
 }
 
 /// Version 2 has shorter values. The text is "OpenPMIx 4.2.2 ..." or "PMIx 3.1.5".
@@ -55,14 +55,14 @@ void require_version(const DynamicLibrary& library) {
   if (!major || *major < 3)
     throw Error(ExitCode::unavailable, library.file(), "use",
                 "it is \"" + printable(text, 60) + "\"; version 3 or later is required",
-                other_ways);
+                without_pmix);
 }
 
 PmixLibrary open_library(const std::string& name) {
   std::string why;
   const auto library = DynamicLibrary::open({name}, &why, {.stay_loaded = true});
   if (!library)
-    throw Error(ExitCode::unavailable, name, "open", why, other_ways);
+    throw Error(ExitCode::unavailable, name, "open", why, without_pmix);
   require_version(*library);
   PmixLibrary functions;
   functions.file = library->file();
@@ -185,7 +185,7 @@ PmixKvs::PmixKvs(PmixLibrary library, const Deadline& deadline) : library_(std::
   run("PMIx_Init", -1, deadline, [init = library_.init, me] { return init(me.get(), nullptr, 0); });
   me_ = *me;
   read_size(deadline);
-  if (size_ < 1 || size_ > max_size || me_.rank >= size_)
+  if (size_ < 1 || size_ > max_pmix_size || me_.rank >= size_)
     throw Error(ExitCode::unavailable, "PMIx server", "",
                 "invalid rank " + std::to_string(me_.rank) + " of " + std::to_string(size_),
                 "check the output of the launcher");

@@ -390,7 +390,7 @@ std::unique_ptr<Bootstrap> open_local(BootstrapRequest& request, const Deadline&
 
 namespace {
 
-constexpr long long max_size = 1 << 20;
+constexpr long long max_job_size = 1 << 20;
 constexpr long long max_descriptor = 1 << 20;
 constexpr const char* use_a_launcher =
     "start the job with a launcher that serves PMI (mpiexec.hydra, srun --mpi=pmi2), or leave "
@@ -419,7 +419,7 @@ long long number(const Environment& environment, const char* name, long long min
 
 PmiIdentity pmi_identity(const Environment& environment) {
   PmiIdentity identity;
-  identity.size = static_cast<int>(number(environment, "PMI_SIZE", 1, max_size));
+  identity.size = static_cast<int>(number(environment, "PMI_SIZE", 1, max_job_size));
   identity.rank = static_cast<int>(number(environment, "PMI_RANK", 0, identity.size - 1));
   identity.job_id = variable(environment, "PMI_JOBID");
   return identity;
@@ -468,7 +468,7 @@ std::unique_ptr<Bootstrap> open_pmi(BootstrapRequest& request, const Deadline& d
   const Environment& environment = request.environment;
   std::unique_ptr<KeyValueStore> kvs;
   if (variable(environment, "PMI_FD").empty() && !variable(environment, "PMI_PORT").empty()) {
-    const int id = static_cast<int>(number(environment, "PMI_ID", 0, max_size));
+    const int id = static_cast<int>(number(environment, "PMI_ID", 0, max_job_size));
     kvs = make_pmi1_kvs_by_id(pmi_connect(environment, deadline), id, deadline);
   } else {
     const PmiIdentity identity = pmi_identity(environment);

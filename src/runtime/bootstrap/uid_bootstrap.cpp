@@ -177,7 +177,7 @@ std::unique_ptr<Bootstrap> join_uid(UidArguments arguments, const Deadline& dead
 
 namespace {
 
-constexpr std::size_t max_addresses = 32, max_text_bytes = 8192;
+constexpr std::size_t max_addresses = 32, max_uid_text_bytes = 8192;
 constexpr std::string_view prefix = "shmemctl-uid-";
 constexpr const char* digits = "0123456789abcdef";
 
@@ -248,8 +248,8 @@ std::string UniqueId::text() const {
 }
 
 UniqueId UniqueId::parse(const std::string& text) {
-  if (text.size() > max_text_bytes)
-    refuse("it is longer than " + std::to_string(max_text_bytes) + " bytes");
+  if (text.size() > max_uid_text_bytes)
+    refuse("it is longer than " + std::to_string(max_uid_text_bytes) + " bytes");
   if (!starts_with(text, prefix))
     refuse("it does not begin with " + std::string(prefix));
   const std::size_t version_end = text.find(':', prefix.size());

@@ -12,7 +12,7 @@ namespace shmemctl::buffers {
 
 namespace {
 
-constexpr const char* subject = "the table of registered buffers";
+constexpr const char* table_subject = "the table of registered buffers";
 constexpr std::uint32_t max_slots = 1u << 16, max_users = 1u << 14;
 constexpr std::uint64_t max_stage_bytes = std::uint64_t{64} << 20;
 
@@ -30,7 +30,7 @@ void require_plausible(const TableShape& shape) {
   if (shape.slots == 0 || shape.slots > max_slots || shape.users == 0 || shape.users > max_users ||
       shape.staging_bytes == 0 || shape.staging_bytes > max_stage_bytes ||
       shape.staging_bytes % page_bytes() != 0)
-    throw Error(ExitCode::unavailable, subject, "import", "inconsistent shape",
+    throw Error(ExitCode::unavailable, table_subject, "import", "inconsistent shape",
                 "run the same version of shmemctl on all hosts");
 }
 
@@ -47,7 +47,7 @@ RegistrationTable::RegistrationTable(FileDescriptor descriptor, const TableShape
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
       static_cast<std::uint64_t>(status.st_size) != size_bytes())
-    throw Error(ExitCode::unavailable, subject, "import", "its size does not match its shape",
+    throw Error(ExitCode::unavailable, table_subject, "import", "its size does not match its shape",
                 "run the same version of shmemctl on all hosts");
   map();
 }
@@ -59,7 +59,7 @@ RegistrationTable::~RegistrationTable() {
 void RegistrationTable::map() {
   void* mapped = ::mmap(nullptr, size_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
   if (mapped == MAP_FAILED)
-    throw system_error(subject, "map", errno, "raise the limit of address space: ulimit -v");
+    throw system_error(table_subject, "map", errno, "raise the limit of address space: ulimit -v");
   base_ = static_cast<std::byte*>(mapped);
 }
 
@@ -80,7 +80,7 @@ void RegistrationTable::commit(std::uint64_t offset_bytes, std::size_t bytes) {
                 : errno;
   while (error == EINTR);
   if (error != 0)
-    throw system_error(subject, "commit", error, "free memory, or enlarge /dev/shm");
+    throw system_error(table_subject, "commit", error, "free memory, or enlarge /dev/shm");
 }
 
 void RegistrationTable::commit_slot(std::uint32_t slot) {

@@ -63,7 +63,7 @@ std::string peer_socket_name(const JobSecret& secret, int pe) {
 
 namespace {
 
-constexpr const char* subject = "exchange of memory on this node";
+constexpr const char* exchange_subject = "exchange of memory on this node";
 constexpr int check_interval_ms = 50;
 /// A queue holds about ten datagrams; each pass reads many times that before it continues, and
 /// never follows an endless flood.
@@ -121,7 +121,7 @@ public:
     if (slots() == 1)
       return std::vector<FileDescriptor>(1);
     if (failed_)
-      throw Error(ExitCode::unavailable, subject, "continue", "an earlier call has failed",
+      throw Error(ExitCode::unavailable, exchange_subject, "continue", "an earlier call has failed",
                   "check the first error");
     failed_ = true;
     try {
@@ -156,7 +156,7 @@ private:
     const int error = errno;
     const int pe = pes_[static_cast<std::size_t>(my_slot_)];
     if (error == EADDRINUSE)
-      throw Error(ExitCode::unavailable, subject, "join",
+      throw Error(ExitCode::unavailable, exchange_subject, "join",
                   "another process is already PE " + std::to_string(pe) + " of this job",
                   "start each PE once, with a unique rank");
     throw system_error("Unix datagram socket", "bind", error,
@@ -229,7 +229,7 @@ private:
     if (size_bytes < 0) {
       if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM)
         return std::nullopt;
-      throw system_error(subject, "receive", errno,
+      throw system_error(exchange_subject, "receive", errno,
                          "run again; if it persists, report it as a bug in shmemctl");
     }
     Received received;
@@ -327,7 +327,7 @@ private:
       names.resize(max_pe_names);
       names.push_back(fmt::format("and {} more", count - max_pe_names));
     }
-    throw Error(ExitCode::deadline, subject,
+    throw Error(ExitCode::deadline, exchange_subject,
                 fmt::format("wait for PE{} {}", count == 1 ? "" : "s", join(names, ", ")),
                 "timed out",
                 "check the output of those PEs; all PEs of a node must run in one network "

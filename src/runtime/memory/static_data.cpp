@@ -31,7 +31,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr const char* subject = "this program's global variables";
+constexpr const char* static_data_subject = "this program's global variables";
 constexpr const char* keep_private =
     "build it with an ordinary linker script; or keep symmetric variables in shmem_malloc";
 
@@ -189,7 +189,7 @@ ProgramData find_program_data() {
   Search search;
   ::dl_iterate_phdr(look_at_main_program, &search);
   if (!search.layout.problem.empty())
-    throw Error(ExitCode::unavailable, subject, "share", search.layout.problem, keep_private);
+    throw Error(ExitCode::unavailable, static_data_subject, "share", search.layout.problem, keep_private);
   return {std::move(search.layout), search.load_address,
           search.build_id ? *search.build_id : hash_of_program_file()};
 }
@@ -329,7 +329,7 @@ void SharedPages::make_shared(const PagesToCopy& pages) {
                          at(range.begin), range.size_bytes());
   });
   if (error != 0)
-    throw system_error(subject, "copy", error, "reduce the program's static arrays");
+    throw system_error(static_data_subject, "copy", error, "reduce the program's static arrays");
   chunk_->map(base_);
   shared_ = true;
   in_force.store(this);
@@ -424,7 +424,7 @@ void handle_forks() {
         pages->after_fork_in_child();
     };
     if (const int error = ::pthread_atfork(before, in_parent, in_child))
-      throw system_error(subject, "share", error, "free some memory");
+      throw system_error(static_data_subject, "share", error, "free some memory");
   });
 }
 
@@ -443,7 +443,7 @@ struct StaticDataRegion::Impl {
 
 StaticDataRegion::StaticDataRegion(HeapBacking& backing) : impl_(std::make_unique<Impl>(backing)) {
   if (in_force.load())
-    throw Error(ExitCode::unavailable, subject, "share", "they are already shared",
+    throw Error(ExitCode::unavailable, static_data_subject, "share", "they are already shared",
                 "finalize the first runtime before starting the next one");
   handle_forks();
   if (Sysroot().list("/proc/self/task").size() > 1)

@@ -33,7 +33,7 @@ int team_number(shmem_team_t team) {
 /// As cudaMalloc.
 constexpr std::size_t usual_alignment_bytes = 256;
 
-void* allocate(std::size_t size_bytes, std::size_t alignment_bytes) {
+void* allocate_on_gpu(std::size_t size_bytes, std::size_t alignment_bytes) {
   return api::guarded([&](World& world) -> void* {
     PeGpu& gpu = gpu_of(world);
     return size_bytes == 0 ? nullptr : gpu.allocate(size_bytes, alignment_bytes);
@@ -72,13 +72,13 @@ SHMEMCTL_API(const char*, shmemx_gpu_path, (int pe)) {
 }
 
 SHMEMCTL_API(void*, shmemx_gpu_malloc, (size_t size)) {
-  return allocate(size, usual_alignment_bytes);
+  return allocate_on_gpu(size, usual_alignment_bytes);
 }
 
 SHMEMCTL_API(void*, shmemx_gpu_calloc, (size_t count, size_t size)) {
   if (size != 0 && count > std::numeric_limits<std::size_t>::max() / size)
     return nullptr;
-  void* const block = allocate(count * size, usual_alignment_bytes);
+  void* const block = allocate_on_gpu(count * size, usual_alignment_bytes);
   if (block)
     api::guarded([&](World& world) {
       gpu_of(world).fill(block, 0, count * size);
@@ -89,7 +89,7 @@ SHMEMCTL_API(void*, shmemx_gpu_calloc, (size_t count, size_t size)) {
 }
 
 SHMEMCTL_API(void*, shmemx_gpu_align, (size_t alignment, size_t size)) {
-  return std::has_single_bit(alignment) ? allocate(size, alignment) : nullptr;
+  return std::has_single_bit(alignment) ? allocate_on_gpu(size, alignment) : nullptr;
 }
 
 SHMEMCTL_API(void, shmemx_gpu_free, (void* ptr)) {

@@ -9,7 +9,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-constexpr std::size_t line_bytes = 64;
+constexpr std::size_t proxy_line_bytes = 64;
 
 /// One operation. Addresses are on this PE, of what is used at the peer.
 struct ProxyIssue {
@@ -97,7 +97,7 @@ public:
 
   std::size_t bytes_needed(const Runtime& runtime, const Point&) const override {
     const TransferLayout layout = layout_for(runtime.n_pes());
-    return layout.total_bytes() + layout.peers * line_bytes;
+    return layout.total_bytes() + layout.peers * proxy_line_bytes;
   }
 
   void prepare(Arena& arena) override {
@@ -163,7 +163,7 @@ private:
       const std::size_t word_at =
           right ? layout_->signal_offset_bytes(area)
                 : (Kind::moves_data ? layout_->signal_offset_bytes(area)
-                                    : layout_->total_bytes() + area * line_bytes);
+                                    : layout_->total_bytes() + area * proxy_line_bytes);
       fetched = Kind::issue(
           path, {memory + layout_->slot_offset_bytes(area, cursor.slot),
                  memory + (right ? cursor.source_offset_bytes() : cursor.stale_offset_bytes()),
@@ -188,7 +188,7 @@ private:
     if (found != expected)
       return WrongByte{context_->pe, at, expected, found,
                        "word of PE " + std::to_string(routes_.from[area])};
-    return stray_byte(*context_, at + sizeof found, line_bytes - sizeof found);
+    return stray_byte(*context_, at + sizeof found, proxy_line_bytes - sizeof found);
   }
 
   Point point_;

@@ -19,7 +19,7 @@ namespace shmemctl::hwloc {
 
 namespace {
 
-const char* const fix = "use XML written by lstopo: lstopo topology.xml";
+const char* const fix_of_hwloc_xml = "use XML written by lstopo: lstopo topology.xml";
 
 enum class Dialect { v1, v2, v3 };
 
@@ -79,7 +79,7 @@ public:
 
 private:
   [[noreturn]] void fail(const XmlElement& at, const std::string& problem) const {
-    throw input_error(subject_, at.position(), problem, fix);
+    throw input_error(subject_, at.position(), problem, fix_of_hwloc_xml);
   }
 
   static std::string origin(const XmlElement& at) { return fmt::format("line {}", at.line); }
@@ -384,7 +384,7 @@ Tree read_tree(const XmlElement& topology, const std::string& subject) {
   const auto root = std::find_if(topology.children.begin(), topology.children.end(),
                                  [](const XmlElement& child) { return child.name == "object"; });
   if (root == topology.children.end())
-    throw input_error(subject, topology.position(), "the topology has no object", fix);
+    throw input_error(subject, topology.position(), "the topology has no object", fix_of_hwloc_xml);
   Walk walk(topology, subject);
   walk.processors(*root);
   walk.devices(*root, {});

@@ -70,7 +70,7 @@ namespace {
 
 constexpr TopoFormat all_formats[] = {TopoFormat::hwloc_xml, TopoFormat::nccl_xml,
                                       TopoFormat::nvidia_smi, TopoFormat::report};
-const char* const fix =
+const char* const fix_of_input =
     "use hwloc XML (lstopo), NCCL topology XML (NCCL_TOPO_DUMP_FILE), the output "
     "of `nvidia-smi topo -m`, or a shmemctl report";
 
@@ -86,9 +86,9 @@ TopoFormat detect_xml(const std::string& text, const std::string& subject) {
                       "this is an NCCL graph file (<graphs>), which holds rings and no topology",
                       "dump the topology with NCCL_TOPO_DUMP_FILE");
   if (root.name.empty())
-    throw input_error(subject, position, "XML without an element", fix);
+    throw input_error(subject, position, "XML without an element", fix_of_input);
   throw input_error(subject, position,
-                    "unknown XML format with root <" + printable(root.name, 40) + ">", fix);
+                    "unknown XML format with root <" + printable(root.name, 40) + ">", fix_of_input);
 }
 
 TopoFormat detect_json(const std::string& text, const std::string& subject) {
@@ -97,7 +97,7 @@ TopoFormat detect_json(const std::string& text, const std::string& subject) {
   if (document.is_object() && schema != document.end() && schema->is_object() &&
       schema->value("name", nlohmann::json()) == "shmemctl.report")
     return TopoFormat::report;
-  throw input_error(subject, "", "JSON, but not a shmemctl report (no schema.name)", fix);
+  throw input_error(subject, "", "JSON, but not a shmemctl report (no schema.name)", fix_of_input);
 }
 
 } // namespace
@@ -126,14 +126,14 @@ std::optional<TopoFormat> parse_topo_format(std::string_view name) {
 TopoFormat detect_format(const std::string& text, const std::string& subject) {
   const std::size_t first = first_character(text);
   if (first == std::string::npos)
-    throw input_error(subject, "line 1, column 1", "the file is empty", fix);
+    throw input_error(subject, "line 1, column 1", "the file is empty", fix_of_input);
   if (text[first] == '<')
     return detect_xml(text, subject);
   if (text[first] == '{')
     return detect_json(text, subject);
   if (has_matrix_header(text))
     return TopoFormat::nvidia_smi;
-  throw input_error(subject, position_of(text, first), "unknown format", fix);
+  throw input_error(subject, position_of(text, first), "unknown format", fix_of_input);
 }
 
 Node read_recorded(const std::string& text, const std::string& subject,

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t max_elements = 1'000'000;
 constexpr std::size_t max_attributes = 2'000'000;
-const char* const fix = "use a complete XML file written by lstopo or NCCL";
+const char* const fix_of_xml = "use a complete XML file written by lstopo or NCCL";
 
 struct ParserCloser {
   void operator()(XML_Parser parser) const { XML_ParserFree(parser); }
@@ -150,15 +150,15 @@ void set_handlers(XML_Parser parser, Builder& to) {
 
 void check_bytes(const std::string& text, const std::string& subject) {
   if (trim(text).empty())
-    throw input_error(subject, "line 1, column 1", "the file is empty", fix);
+    throw input_error(subject, "line 1, column 1", "the file is empty", fix_of_xml);
   if (text.size() > max_input_bytes)
     throw input_error(subject, "", "larger than " + std::to_string(max_input_bytes) + " bytes",
-                      fix);
+                      fix_of_xml);
   if (const auto at = first_non_utf8(text))
-    throw input_error(subject, position_of(text, *at), "invalid UTF-8", fix);
+    throw input_error(subject, position_of(text, *at), "invalid UTF-8", fix_of_xml);
   // expat takes `<` NUL for UTF-16 whatever encoding it was given.
   if (const std::size_t at = text.find('\0'); at != std::string::npos)
-    throw input_error(subject, position_of(text, at), "invalid UTF-8: NUL byte", fix);
+    throw input_error(subject, position_of(text, at), "invalid UTF-8: NUL byte", fix_of_xml);
 }
 
 } // namespace
@@ -175,9 +175,9 @@ XmlElement parse_xml(const std::string& text, const std::string& subject) {
       XML_Parse(parser.get(), text.data(), static_cast<int>(text.size()), /*isFinal=*/1);
   to.rethrow();
   if (!to.problem().empty())
-    throw input_error(subject, to.problem_position(), to.problem(), fix);
+    throw input_error(subject, to.problem_position(), to.problem(), fix_of_xml);
   if (status != XML_STATUS_OK)
-    throw input_error(subject, to.position(), XML_ErrorString(XML_GetErrorCode(parser.get())), fix);
+    throw input_error(subject, to.position(), XML_ErrorString(XML_GetErrorCode(parser.get())), fix_of_xml);
   return to.take();
 }
 

@@ -113,11 +113,14 @@ TEST_P(ProxyNetwork, AKilledPeEndsAllProducers) {
   const std::vector<PeResult> results = run_processes(3, [](ProxyPe& me) {
     constexpr int n_threads = 4;
     std::array<std::string, n_threads> said;
+    // The proxy reads it until it is closed, also for a producer that has got its error.
+    static std::array<std::vector<std::byte>, n_threads> sources;
     in_threads(n_threads, [&](int thread) {
       const int other = me.pe == 2 ? 0 : 2;
+      std::vector<std::byte>& data = sources[static_cast<std::size_t>(thread)];
+      data.resize(20000);
       try {
         ProxyProducer producer(me.proxy->channel(), proxy_context);
-        std::vector<std::byte> data(20000);
         for (int i = 0;; ++i) {
           if (me.pe == 1 && thread == 0 && i == 50)
             ::kill(::getpid(), SIGKILL);
