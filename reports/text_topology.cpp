@@ -146,7 +146,7 @@ namespace {
 using view::text;
 
 /// "mlx5_0/1".
-std::string port_name(const json& use) {
+std::string use_text(const json& use) {
   return text(use, "device", "?") + "/" + text(use, "port", "?");
 }
 
@@ -251,7 +251,7 @@ std::vector<std::string> pe_row(const json& pe, const Devices& devices, bool ver
     shown = std::min(shown, static_cast<std::size_t>(std::min(*used, 1e6)));
   std::vector<std::string> names, distances, links;
   for (std::size_t i = 0; i < shown; ++i) {
-    names.push_back(port_name(nics[i]));
+    names.push_back(use_text(nics[i]));
     distances.push_back(text(nics[i], "distance", "?"));
     links.push_back(link_of(devices.nic(text(nics[i], "device")), nics[i]));
   }
@@ -288,7 +288,7 @@ std::string nic_table(const json& mapping, const TextStyle& style) {
   for (const json& nic : view::list(mapping, "nics")) {
     const std::optional<double> load = view::number(nic, "load");
     const std::optional<double> factor = view::number(nic, "load_factor");
-    table.add({port_name(nic), ranges(view::list(nic, "pes")),
+    table.add({use_text(nic), ranges(view::list(nic, "pes")),
                load ? fmt::format("{:.2f}", *load) : "?",
                factor ? fmt::format("{:.2f}", *factor) : "?"});
   }
@@ -352,7 +352,7 @@ std::string compare_versions_text(const json& mapping, const TextStyle& style) {
     for (const json& pe : view::list(group, "pes")) {
       std::vector<std::string> names;
       for (const json& use : view::list(pe, "nics"))
-        names.push_back(port_name(use));
+        names.push_back(use_text(use));
       choices.push_back(names.empty() ? "none" : join(names, "+"));
     }
     table.add({join(versions, ", "), join(choices, " ")});

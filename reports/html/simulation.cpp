@@ -18,7 +18,7 @@ using nlohmann::json;
 namespace {
 
 /// A page holds this many bars of a chart; the tables have the rest.
-constexpr std::size_t max_bars = 40;
+constexpr std::size_t max_node_bars = 40;
 constexpr std::size_t max_operations = 8; ///< a report of ours has three
 
 /// Bytes of an object as MB.
@@ -87,7 +87,7 @@ json nics_chart(const Shown& one, const json& variant) {
   chart.names = {"out", "in"};
   chart.mark_name = "the even share";
   for (const json& nic : view::list(variant, "nics")) {
-    if (chart.bars.size() >= max_bars)
+    if (chart.bars.size() >= max_node_bars)
       break;
     chart.bars.push_back({simulation::nic_name(nic),
                           view::member(nic, "hot") == true ? BarState::hot : BarState::usual,
@@ -112,7 +112,7 @@ json rails_chart(const Shown& one, const json& variant) {
   chart.names = {"its busier direction"};
   chart.mark_name = "the even share";
   for (const json& rail : view::list(variant, "rails")) {
-    if (chart.bars.size() >= max_bars)
+    if (chart.bars.size() >= max_node_bars)
       break;
     chart.bars.push_back({view::text(rail, "device") + "/" + view::text(rail, "port"),
                           view::member(rail, "hot") == true ? BarState::hot : BarState::usual,
