@@ -544,9 +544,10 @@ std::vector<FindingReference> finding_rows() {
        "port, at most 60% of what is sent, both more than 10 MB/s. `hotspots` finds the same of a "
        "port that is hot in receiving, in place of `nic-hotspot-measured`.",
        "Compare the NICs that the ranks of both nodes have open: `shmemctl inspect --all`."},
-      {"symbol-missing", "Running processes", "error, warning",
-       "A library needs symbols of a version that another loaded library lacks. It is a warning if "
-       "it only asks for them at run time, and may have another way.",
+      {"symbol-missing", "Running processes", "error, info",
+       "A library needs symbols of a version that another loaded library lacks. It is a remark if "
+       "it only asks for them at run time (`dlvsym()`): it goes on without the feature that needs "
+       "them, as NCCL does without GPU-initiated networking.",
        "Tables of symbol versions in both files; for libibverbs, libmlx5 and libefa also the "
        "versions that are texts in NCCL and NVSHMEM.",
        "Install a newer rdma-core, or an older release of the library that needs it."},
