@@ -237,8 +237,11 @@ Inspection Inspector::inspect(const Selection& selection, double window_s) {
       each.rdma_devices = devices_of(std::move(each.rdma_devices), *each.rdma);
     }
     each.gpus = gpus_of(sysroot_, each.process, gpus);
-    if (!each.gpus.empty())
-      each.activity.gpu_busy_percent = each.gpus.front().busy_percent;
+    if (!each.gpus.empty()) {
+      const GpuUse& most_used = each.gpus.front();
+      each.activity.gpu_busy_percent = most_used.busy_percent;
+      each.activity.gpu_without_sample = !most_used.busy_percent && most_used.source == "NVML";
+    }
     each.activity.moves_data = moves_data(each, result);
     members.push_back({&each.process, rank_of(each.process), each.activity});
     fill_tcp_bytes(tcp_before, tcp_after, watches, each.process.connections);
