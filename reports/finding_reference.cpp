@@ -850,6 +850,15 @@ std::vector<FindingReference> check_rows() {
        "`/dev/infiniband/uverbs*`, `/dev/infiniband/rdma_cm`.",
        "`modprobe ib_uverbs`; in a container, `docker run --device=/dev/infiniband "
        "--cap-add=IPC_LOCK`."},
+      {"rdma-address-handles", group, severities,
+       "The driver makes no address handle to an address of a port: IBGDA, DEVX and UD queue pairs "
+       "that use this GID cannot connect. It is a warning if it makes one to another address of "
+       "the port.",
+       "`ibv_create_ah` from each active port of the compute fabric to its own addresses: GIDs "
+       "that "
+       "reach other hosts and those that `*_IB_GID_INDEX` names, or the LID.",
+       "Give the process the network namespace of the interface (`docker run --network=host`), "
+       "bring the interface up, or choose another GID."},
       {"rdma-firmware", group, severities,
        "HCAs of the same board in the compute fabric have different firmware.",
        "`/sys/class/infiniband/*/fw_ver` and `board_id`.",

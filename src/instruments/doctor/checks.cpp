@@ -62,6 +62,7 @@ std::vector<Check> make_checks() {
       {"rdma-gid-table", "rdma", "RoCE ports have an IPv4 RoCE v2 GID", rdma_gid_table},
       {"rdma-gid-index", "rdma", "same RoCE v2 GID index on every device", rdma_gid_index},
       {"rdma-uverbs", "rdma", "RDMA devices can be opened", rdma_uverbs},
+      {"rdma-address-handles", "rdma", "address handles can be made to the addresses in use", address_handles},
       {"rdma-firmware", "rdma", "HCAs of the same kind have the same firmware", rdma_firmware},
       {"rdma-pkeys", "rdma", "InfiniBand ports are full members of the same partitions", rdma_pkeys},
       {"roce-priorities", "rdma", "RoCE ports have the same PFC, ETS, ECN and traffic class", roce_priorities},
