@@ -766,6 +766,13 @@ std::vector<FindingReference> check_rows() {
        "pending or failed, or clocks that heat or power hold back.",
        "NVML.",
        "Reset the GPU or reboot for pending remappings; replace a GPU whose remapping failed."},
+      {"gpu-clocks", group, severities,
+       "Application clocks of a GPU are below its default, or differ among GPUs of one model, or "
+       "a setting such as locked clocks holds the clocks of running kernels down: the ranks on the "
+       "other GPUs wait for it.",
+       "NVML. Locked clocks cannot be asked for; they show only on a GPU that runs kernels while "
+       "`doctor` looks.",
+       "`nvidia-smi --reset-applications-clocks`, `nvidia-smi --reset-gpu-clocks`."},
       {"gpu-kernel", group, severities,
        "A GPU does not run a kernel of this binary, or does not keep what the kernel wrote.",
        "A kernel on each GPU, in a child process.",

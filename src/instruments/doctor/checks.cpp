@@ -40,6 +40,7 @@ std::vector<Check> make_checks() {
 
       {"gpus-visible", "gpu", "driver sees every GPU on the PCI bus", gpus_visible},
       {"gpu-health", "gpu", "ECC errors, remapped rows, retired pages", gpu_health},
+      {"gpu-clocks", "gpu", "no setting lowers the clocks of GPUs", gpu_clocks},
       {"gpu-kernel", "gpu", "each GPU runs a kernel and its results verify", gpu_kernel},
       {"gpu-abilities", "gpu", "GPU features: IPC/VMM handle export, cooperative launch", gpu_abilities},
       {"gpu-copies", "gpu", "host-device copy bandwidth compared with the PCIe link", gpu_copies},

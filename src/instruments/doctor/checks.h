@@ -33,6 +33,7 @@ CheckResult gdrcopy(const CheckContext& context);
 // gpu.cpp
 CheckResult gpus_visible(const CheckContext& context);
 CheckResult gpu_health(const CheckContext& context);
+CheckResult gpu_clocks(const CheckContext& context);
 CheckResult gpu_p2p(const CheckContext& context);
 
 // gpu_kernel.cpp
@@ -139,6 +140,7 @@ CheckResult judge_gpu_abilities(const cuda::DeviceSurvey& survey);
 /// Host-to-device and device-to-host copies compared with the PCIe links that the node declares.
 CheckResult judge_gpu_copies(const cuda::DeviceSurvey& survey, const Node& node);
 CheckResult judge_gpu_health(const NvmlSurvey& survey);
+CheckResult judge_gpu_clocks(const NvmlSurvey& survey);
 /// What may keep a process from taking a descriptor of its sibling.
 struct PassingRights {
   std::optional<std::string> ptrace_scope; ///< of Yama; empty without it
