@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "src/base/error.h"
 #include "src/base/options.h"
 #include "src/base/text.h"
 #include "src/instruments/doctor/checks.h"
