@@ -130,6 +130,24 @@ Libraries libraries_of(const Process& process, LibraryReader& reader) {
                            process.stat.start_ticks});
 }
 
+/// What of the topology changes while processes are watched: devices that come and go, ports that
+/// go down and up.
+std::string topology_state(const Sysroot& sysroot) {
+  std::string text;
+  for (const char* folder : {"/sys/bus/pci/devices", "/proc/driver/nvidia/gpus"})
+    text += join(sysroot.list(folder), " ") + "\n";
+  const std::string devices = "/sys/class/infiniband/";
+  for (const std::string& device : sysroot.list(devices))
+    for (const std::string& port : sysroot.list(devices + device + "/ports")) {
+      const std::string folder = devices + device + "/ports/" + port + "/";
+      text += folder;
+      for (const char* file : {"state", "rate", "link_layer"})
+        text += " " + sysroot.read_line(folder + file).value_or("?");
+      text += "\n";
+    }
+  return text;
+}
+
 std::vector<PortLoad> ports_without_bytes(const std::vector<PortBytes>& ports) {
   return load_between({}, ports);
 }
@@ -141,8 +159,11 @@ Inspector::Inspector(const Sysroot& sysroot)
       own_namespaces_(own_namespaces(sysroot)) {}
 
 const Node& Inspector::node() {
-  if (!node_)
+  std::string state = topology_state(sysroot_);
+  if (!node_ || state != node_state_) {
     node_ = read_machine(sysroot_);
+    node_state_ = std::move(state);
+  }
   return *node_;
 }
 
