@@ -532,9 +532,9 @@ std::vector<FindingReference> finding_rows() {
       {"rank-awaited", "Running processes", "warning, info",
        "A rank of a job holds the others up: it still compiles, is stopped, is blocked in the "
        "kernel or has ended, or a local rank is missing. The info form is a guess: one sleeps and "
-       "all others run, or the reverse.",
+       "all others run, or the reverse, or one has an idle GPU and the others busy ones.",
        "`inspect` reads states, CPU times and descendants of all processes of the job on this "
-       "node.",
+       "node, and how busy each keeps its GPU (NVML).",
        "Look at that process; compile before the job starts, or raise the timeout of the others."},
       {"receive-side-narrow", "Running processes", "warning",
        "A node sends by several RDMA ports and receives nearly everything by one, which limits "

@@ -112,9 +112,9 @@ bool says_what_the_node_lacks(const LogFacts& facts, const Message& message, con
                                                      "nccl-libibverbs-missing"};
   if (node == nullptr || of_rdma.count(message.id) == 0 || !lacks_rdma(*node))
     return false;
+  const std::set<std::string_view> writers(hit.ranks.begin(), hit.ranks.end());
   return std::all_of(facts.ranks.begin(), facts.ranks.end(), [&](const RankLog& log) {
-    return may_be_host(log.host, *node) ||
-           std::find(hit.ranks.begin(), hit.ranks.end(), log.name) == hit.ranks.end();
+    return may_be_host(log.host, *node) || writers.count(log.name) == 0;
   });
 }
 
