@@ -119,7 +119,7 @@ CheckResult judge_address_handles(const std::string& answer) {
     // Another GID of the port works, and libraries may choose that.
     return cut_off.empty()
                ? warned(reason + "; a library that chooses this GID cannot connect", evidence, fix)
-               : failed(reason + ": IBGDA, DEVX and UD queue pairs cannot connect", evidence, fix);
+               : failed("IBGDA, DEVX and UD queue pairs cannot connect: " + reason, evidence, fix);
   }
   if (good.empty())
     return skipped("no address could be tried", untried.empty() ? "" : evidence);
