@@ -69,6 +69,13 @@ std::vector<FindingReference> check_findings() {
        "pending or failed, or clocks that heat or power hold back.",
        "NVML.",
        "Reset the GPU or reboot for pending remappings; replace a GPU whose remapping failed."},
+      {"gpu-clocks", group, severities,
+       "Application clocks of a GPU are below its default, or differ among GPUs of one model, or "
+       "a setting such as locked clocks holds the clocks of running kernels down: the ranks on the "
+       "other GPUs wait for it.",
+       "NVML. Locked clocks cannot be asked for; they show only on a GPU that runs kernels while "
+       "`doctor` looks.",
+       "`nvidia-smi --reset-applications-clocks`, `nvidia-smi --reset-gpu-clocks`."},
       {"gpu-kernel", group, severities,
        "A GPU does not run a kernel of this binary, or does not keep what the kernel wrote.",
        "A kernel on each GPU, in a child process.",
@@ -153,6 +160,14 @@ std::vector<FindingReference> check_findings() {
        "`/dev/infiniband/uverbs*`, `/dev/infiniband/rdma_cm`.",
        "`modprobe ib_uverbs`; in a container, `docker run --device=/dev/infiniband "
        "--cap-add=IPC_LOCK`."},
+      {"rdma-address-handles", group, severities,
+       "The driver makes no address handle to an address of a port: IBGDA, DEVX and UD queue pairs "
+       "that use this GID cannot connect. It is a warning if it makes one to another address of "
+       "the port.",
+       "`ibv_create_ah` from each active port of the compute fabric to its own addresses: GIDs "
+       "that reach other hosts and those that `*_IB_GID_INDEX` names, or the LID.",
+       "Give the process the network namespace of the interface (`docker run --network=host`), "
+       "bring the interface up, or choose another GID."},
       {"rdma-firmware", group, severities,
        "HCAs of the same board in the compute fabric have different firmware.",
        "`/sys/class/infiniband/*/fw_ver` and `board_id`.",

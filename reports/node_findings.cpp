@@ -340,9 +340,9 @@ std::vector<FindingReference> process_findings() {
       {"rank-awaited", group, "warning, info",
        "A rank of a job holds the others up: it still compiles, is stopped, is blocked in the "
        "kernel or has ended, or a local rank is missing. The info form is a guess: one sleeps and "
-       "all others run, or the reverse.",
+       "all others run, or the reverse, or one has an idle GPU and the others busy ones.",
        "`inspect` reads states, CPU times and descendants of all processes of the job on this "
-       "node.",
+       "node, and how busy each keeps its GPU (NVML).",
        "Look at that process; compile before the job starts, or raise the timeout of the others."},
       {"receive-side-narrow", group, "warning",
        "A node sends by several RDMA ports and receives nearly everything by one, which limits "
@@ -352,9 +352,10 @@ std::vector<FindingReference> process_findings() {
        "port, at most 60% of what is sent, both more than 10 MB/s. `hotspots` finds the same of a "
        "port that is hot in receiving, in place of `nic-hotspot-measured`.",
        "Compare the NICs that the ranks of both nodes have open: `shmemctl inspect --all`."},
-      {"symbol-missing", group, "error, warning",
-       "A library needs symbols of a version that another loaded library lacks. It is a warning if "
-       "it only asks for them at run time, and may have another way.",
+      {"symbol-missing", group, "error, info",
+       "A library needs symbols of a version that another loaded library lacks. It has severity "
+       "info if it only asks for them at run time (`dlvsym()`): it goes on without the feature that "
+       "needs them, as NCCL does without GPU-initiated networking.",
        "Tables of symbol versions in both files; for libibverbs, libmlx5 and libefa also the "
        "versions that are texts in NCCL and NVSHMEM.",
        "Install a newer rdma-core, or an older release of the library that needs it."},

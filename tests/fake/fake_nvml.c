@@ -9,6 +9,7 @@
 //   BUSID down INDEX LINK                       a link that exists and is inactive speed MBPS | c2c
 //   INDEX COUNT MBPS p2p STATUS | ecc INDEX COUNT | rows INDEX CORRECTABLE UNCORRECTABLE PENDING
 //   FAILED throttle INDEX HEXBITS | fabric INDEX STATE STATUS | persistence INDEX 0|1
+//   clock INDEX TYPE NOW MAX APPLICATION DEFAULT   MHz by nvmlClockType_t; 0: not supported
 //   cluster INDEX NUMBER CLIQUE           of a fabric; NUMBER is the first byte of its uuid
 //   process INDEX PID BYTES PERCENT       with a context; BYTES or PERCENT "-": not available
 // and those of fake_nvml_counters.h and fake_nvml_events.c. With FAKE_NVML_THREAD in the
@@ -41,7 +42,7 @@ typedef struct {
   int used, mig, persistence, fabric_status;
   unsigned minor, c2c_links, c2c_MBps, rows[4];
   unsigned char fabric_state, cluster;
-  unsigned clique;
+  unsigned clique, clocks[4][4]; // by type
   unsigned long cpus, numa;
   unsigned long long ecc, throttle;
   char bus_id[32], uuid[80], name[96], vbios[32];
@@ -141,6 +142,9 @@ static void read_gpu_line(const char* word, int index, const char* line) {
            &gpu->rows[3]);
   else if (strcmp(word, "throttle") == 0)
     sscanf(line, "throttle %*d %llx", &gpu->throttle);
+  else if (strcmp(word, "clock") == 0 && sscanf(line, "clock %*d %d", &a) == 1 && a >= 0 && a < 4)
+    sscanf(line, "clock %*d %*d %u %u %u %u", &gpu->clocks[a][0], &gpu->clocks[a][1],
+           &gpu->clocks[a][2], &gpu->clocks[a][3]);
   else if (strcmp(word, "persistence") == 0)
     sscanf(line, "persistence %*d %d", &gpu->persistence);
   else if (strcmp(word, "fabric") == 0 && sscanf(line, "fabric %*d %d %d", &a, &b) == 2)
@@ -475,6 +479,28 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(Gpu* gpu, unsigned long long* reas
   BEGIN(gpu);
   *reasons = gpu->throttle;
   return SUCCESS;
+}
+static int clock_of(const Gpu* gpu, int type, int which, unsigned* MHz) {
+  if (type < 0 || type > 3)
+    return INVALID_ARGUMENT;
+  *MHz = gpu->clocks[type][which];
+  return *MHz == 0 ? NOT_SUPPORTED : SUCCESS;
+}
+int nvmlDeviceGetClockInfo(Gpu* gpu, int type, unsigned* MHz) {
+  BEGIN(gpu);
+  return clock_of(gpu, type, 0, MHz);
+}
+int nvmlDeviceGetMaxClockInfo(Gpu* gpu, int type, unsigned* MHz) {
+  BEGIN(gpu);
+  return clock_of(gpu, type, 1, MHz);
+}
+int nvmlDeviceGetApplicationsClock(Gpu* gpu, int type, unsigned* MHz) {
+  BEGIN(gpu);
+  return clock_of(gpu, type, 2, MHz);
+}
+int nvmlDeviceGetDefaultApplicationsClock(Gpu* gpu, int type, unsigned* MHz) {
+  BEGIN(gpu);
+  return clock_of(gpu, type, 3, MHz);
 }
 int nvmlDeviceGetGpuFabricInfo(Gpu* gpu, FabricInfo* info) {
   BEGIN(gpu);

@@ -16,6 +16,7 @@ NO_IDS = {
     "groups": {"kernel-log"},
     "formats": {"hwloc-xml", "nccl-xml", "nvidia-smi"},
     "libraries": {"nccl-net", "nvidia-nvshmem", "nvshmem-host"},
+    "messages of logs": {"nccl-ib-no-device", "nccl-libibverbs-missing", "nccl-network-socket"},
     "protocols": {"pmi-2"},
     "variants": {"what-if"},
 }

@@ -331,8 +331,18 @@ class Recorded(Inspect):
         self.node.process(100, [nccl, mlx5])
         _, document = self.inspect("100")
         missing, = self.found(document, "symbol-missing")
+        self.assertEqual(missing["severity"], "info")  # a text of the file: it asks by dlvsym()
         for words in (nccl, mlx5, "MLX5_1.25"):
             self.assertIn(words, missing["message"])
+
+    def test_a_symbol_version_that_a_linked_library_lacks(self):
+        plugin = self.node.library("/opt/nvshmem_transport_ibgda.so.3", elf(["x"], needed=[("libmlx5.so.1", ["MLX5_1.25"])]))
+        mlx5 = self.node.library("/usr/lib/libmlx5.so.1.24.44.0",
+                                 elf([], soname="libmlx5.so.1", defined=["MLX5_1.0", "MLX5_1.24"]))
+        self.node.process(100, [plugin, mlx5])
+        _, document = self.inspect("100")
+        missing, = self.found(document, "symbol-missing")
+        self.assertEqual(missing["severity"], "error")
 
     def test_one_nic_for_all(self):
         for index in range(2):

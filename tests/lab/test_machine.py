@@ -64,7 +64,8 @@ class OneMachine(unittest.TestCase):
 
     def test_doctor_sees_the_devices(self):
         checks = {check["id"]: check for check in self.document("doctor.json")["checks"]}
-        for name in ("rdma-devices", "rdma-port-state", "rdma-uverbs", "rdma-gid-table", "memlock", "clocksource"):
+        for name in ("rdma-devices", "rdma-port-state", "rdma-uverbs", "rdma-gid-table",
+                     "rdma-address-handles", "memlock", "clocksource"):
             self.assertEqual(checks[name]["status"], "pass", checks[name])
 
     def test_topo_sees_the_devices_and_their_netdevs(self):

@@ -89,6 +89,8 @@ public:
   /// Requests are never answered while it is true. Any time.
   std::atomic<bool> silent{false};
   std::function<int(const verbs::RawGid& to)> no_path; ///< errno of "ready to receive"
+  /// errno of ibv_create_ah, by what it is asked for
+  std::function<int(const ibv_ah_attr& to)> no_address_handle;
   int register_error = 0, queue_pair_error = 0;
   std::function<ibv_mr*(ibv_pd*, std::uint64_t offset, std::size_t length, std::uint64_t iova,
                         int file)>
@@ -144,6 +146,8 @@ private:
                                  std::uint32_t flags, std::size_t entry_size);
   static ibv_pd* alloc_pd(ibv_context* context);
   static int dealloc_pd(ibv_pd* domain);
+  static ibv_ah* create_ah(ibv_pd* domain, ibv_ah_attr* attributes);
+  static int destroy_ah(ibv_ah* handle);
   static ibv_mr* reg_mr(ibv_pd* domain, void* address, std::size_t length, int access);
   static ibv_mr* reg_dmabuf_mr(ibv_pd* domain, std::uint64_t offset, std::size_t length,
                                std::uint64_t iova, int file, int access);

@@ -45,6 +45,8 @@ inline std::shared_ptr<const verbs::Functions> FakeVerbs::functions() const {
   table->query_gid_table = query_gid_table;
   table->alloc_pd = alloc_pd;
   table->dealloc_pd = dealloc_pd;
+  table->create_ah = create_ah;
+  table->destroy_ah = destroy_ah;
   table->reg_mr = reg_mr;
   table->dereg_mr = dereg_mr;
   table->reg_dmabuf_mr = register_dma_buf ? reg_dmabuf_mr : nullptr;
@@ -184,6 +186,26 @@ inline ibv_pd* FakeVerbs::alloc_pd(ibv_context* context) {
 inline int FakeVerbs::dealloc_pd(ibv_pd* domain) {
   --current().load()->open_objects;
   delete domain;
+  return 0;
+}
+
+inline ibv_ah* FakeVerbs::create_ah(ibv_pd* domain, ibv_ah_attr* attributes) {
+  FakeVerbs& fake = *current();
+  if (const int error_number = fake.no_address_handle ? fake.no_address_handle(*attributes) : 0;
+      error_number != 0) {
+    errno = error_number;
+    return nullptr;
+  }
+  auto* handle = new ibv_ah{};
+  handle->context = domain->context;
+  handle->pd = domain;
+  ++fake.open_objects;
+  return handle;
+}
+
+inline int FakeVerbs::destroy_ah(ibv_ah* handle) {
+  --current().load()->open_objects;
+  delete handle;
   return 0;
 }
 

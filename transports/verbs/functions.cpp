@@ -41,6 +41,10 @@ std::shared_ptr<const Functions> load_functions(const std::string& file, std::st
   }
   table->reg_dmabuf_mr =
       library->function<std::remove_pointer_t<decltype(table->reg_dmabuf_mr)>>("ibv_reg_dmabuf_mr");
+  table->create_ah =
+      library->function<std::remove_pointer_t<decltype(table->create_ah)>>("ibv_create_ah");
+  table->destroy_ah =
+      library->function<std::remove_pointer_t<decltype(table->destroy_ah)>>("ibv_destroy_ah");
   table->library = std::move(library);
   return table;
 }

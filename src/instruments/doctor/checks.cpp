@@ -40,6 +40,7 @@ std::vector<Check> make_checks() {
 
       {"gpus-visible", "gpu", "driver sees every GPU on the PCI bus", gpus_visible},
       {"gpu-health", "gpu", "ECC errors, remapped rows, retired pages", gpu_health},
+      {"gpu-clocks", "gpu", "no setting lowers the clocks of GPUs", gpu_clocks},
       {"gpu-kernel", "gpu", "each GPU runs a kernel and its results verify", gpu_kernel},
       {"gpu-abilities", "gpu", "GPU features: IPC/VMM handle export, cooperative launch", gpu_abilities},
       {"gpu-copies", "gpu", "host-device copy bandwidth compared with the PCIe link", gpu_copies},
@@ -62,6 +63,7 @@ std::vector<Check> make_checks() {
       {"rdma-gid-table", "rdma", "RoCE ports have an IPv4 RoCE v2 GID", rdma_gid_table},
       {"rdma-gid-index", "rdma", "same RoCE v2 GID index on every device", rdma_gid_index},
       {"rdma-uverbs", "rdma", "RDMA devices can be opened", rdma_uverbs},
+      {"rdma-address-handles", "rdma", "address handles can be made to the addresses in use", address_handles},
       {"rdma-firmware", "rdma", "HCAs of the same kind have the same firmware", rdma_firmware},
       {"rdma-pkeys", "rdma", "InfiniBand ports are full members of the same partitions", rdma_pkeys},
       {"roce-priorities", "rdma", "RoCE ports have the same PFC, ETS, ECN and traffic class", roce_priorities},

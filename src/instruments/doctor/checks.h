@@ -33,6 +33,7 @@ CheckResult gdrcopy(const CheckContext& context);
 // gpu.cpp
 CheckResult gpus_visible(const CheckContext& context);
 CheckResult gpu_health(const CheckContext& context);
+CheckResult gpu_clocks(const CheckContext& context);
 CheckResult gpu_p2p(const CheckContext& context);
 
 // gpu_kernel.cpp
@@ -85,6 +86,9 @@ CheckResult dev_shm(const CheckContext& context);
 CheckResult hugepages(const CheckContext& context);
 CheckResult numa_balancing(const CheckContext& context);
 
+// address_handles.cpp
+CheckResult address_handles(const CheckContext& context);
+
 // gpu_initiated.cpp
 CheckResult efa_gda(const CheckContext& context);
 CheckResult nccl_gin(const CheckContext& context);
@@ -136,6 +140,7 @@ CheckResult judge_gpu_abilities(const cuda::DeviceSurvey& survey);
 /// Host-to-device and device-to-host copies compared with the PCIe links that the node declares.
 CheckResult judge_gpu_copies(const cuda::DeviceSurvey& survey, const Node& node);
 CheckResult judge_gpu_health(const NvmlSurvey& survey);
+CheckResult judge_gpu_clocks(const NvmlSurvey& survey);
 /// What may keep a process from taking a descriptor of its sibling.
 struct PassingRights {
   std::optional<std::string> ptrace_scope; ///< of Yama; empty without it
@@ -160,6 +165,10 @@ CheckResult judge_libfabric_provider(const ExpectedProvider& expected,
 ///               where it cannot be used, "bad<tab>PORT<tab>MESSAGE<tab>FIX"; the port may be empty
 /// @param needed whether it should be usable on this node
 CheckResult judge_loopback(const std::string& transport, const std::string& answer, bool needed);
+/// @param answer a line for each address: "ok<tab>PORT<tab>INDEX<tab>ADDRESS",
+///               "bad<tab>PORT<tab>INDEX<tab>ADDRESS<tab>ERRNO",
+///               "untried<tab>PORT<tab>INDEX<tab>REASON"; or one line "none<tab>REASON"
+CheckResult judge_address_handles(const std::string& answer);
 /// Empty if NVML does not report the state of the fabric.
 std::optional<CheckResult> judge_fabric_state(const NvmlSurvey& survey);
 /// Empty if NVML does not report the number of NVLinks; otherwise for every GPU: active == present.

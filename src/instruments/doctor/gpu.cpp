@@ -1,6 +1,8 @@
 // Checks of GPUs.
 #include <algorithm>
 #include <cstdlib>
+#include <fmt/format.h>
+#include <map>
 #include <set>
 
 #include "build_info.h"
@@ -207,6 +209,119 @@ CheckResult gpu_health(const CheckContext& context) {
   if (!context.sysroot.live())
     return skipped("needs the live machine: the system root is a copy");
   return judge_gpu_health(live_nvml());
+}
+
+namespace {
+
+struct NamedClock {
+  const char* name;
+  const NvmlClock& clock;
+};
+
+/// "SM 345 of 1980 MHz, for programs 1410 of 1980"; "" if nothing of it is known.
+std::string clock_text(const NamedClock& at) {
+  const NvmlClock& clock = at.clock;
+  if (!clock.max_MHz)
+    return {};
+  std::string text =
+      fmt::format("{} {} of {} MHz", at.name, clock.now_MHz ? std::to_string(*clock.now_MHz) : "?",
+                  *clock.max_MHz);
+  if (clock.application_MHz && clock.default_MHz)
+    text += fmt::format(", application clock {} (default {})", *clock.application_MHz,
+                        *clock.default_MHz);
+  return text;
+}
+
+/// What a setting keeps below the GPU's own clocks: "SM 1200 in place of 1980 MHz"; "" for nothing.
+std::string lowered_clock(const NamedClock& at) {
+  const auto& application = at.clock.application_MHz;
+  const auto& unset = at.clock.default_MHz;
+  return application && unset && *application < *unset
+             ? fmt::format("{} {} in place of {} MHz", at.name, *application, *unset)
+             : std::string();
+}
+
+/// The SM clock of a GPU whose kernels run while a setting holds it down; "" if there is none.
+/// Some GPUs run below their maximum without one: with a default, only what is below that counts.
+std::string held_clock(const NvmlHealth& health) {
+  const NvmlClock& clock = health.sm_clock;
+  const Fact<unsigned>& full = clock.default_MHz ? clock.default_MHz : clock.max_MHz;
+  if (!are_clocks_held_by_setting(health.throttle_reasons.value.value_or(0)) || !clock.now_MHz ||
+      !full || *clock.now_MHz >= *full)
+    return {};
+  return fmt::format("{} of {} MHz", *clock.now_MHz, *full);
+}
+
+/// GPUs of one model whose application clocks differ: "NVIDIA H100 (0000:13:00.0 1980, 0000:23:00.0
+/// 1755)".
+std::vector<std::string> unequal_clocks(const NvmlSurvey& survey) {
+  std::map<std::string, std::map<std::string, unsigned>> by_model;
+  for (const SurveyedGpu& each : survey.gpus)
+    if (each.health.sm_clock.application_MHz)
+      by_model[each.gpu.name.value.value_or("GPU")][each.name()] =
+          *each.health.sm_clock.application_MHz;
+  std::vector<std::string> unequal;
+  for (const auto& model : by_model) {
+    std::set<unsigned> clocks;
+    std::vector<std::string> gpus;
+    for (const auto& gpu : model.second) {
+      clocks.insert(gpu.second);
+      gpus.push_back(gpu.first + " " + std::to_string(gpu.second));
+    }
+    if (clocks.size() > 1)
+      unequal.push_back(model.first + " (" + name_list(gpus) + ")");
+  }
+  return unequal;
+}
+
+} // namespace
+
+CheckResult judge_gpu_clocks(const NvmlSurvey& survey) {
+  if (!survey.problem.empty())
+    return skipped("NVML does not report clocks: see gpu-health", survey.problem);
+  std::vector<std::string> evidence, lowered, held, of_setting, of_lock;
+  for (const SurveyedGpu& each : survey.gpus) {
+    std::vector<std::string> texts;
+    bool is_lowered = false;
+    for (const NamedClock& at :
+         {NamedClock{"SM", each.health.sm_clock}, NamedClock{"memory", each.health.memory_clock}}) {
+      if (std::string text = clock_text(at); !text.empty())
+        texts.push_back(std::move(text));
+      if (const std::string text = lowered_clock(at); !text.empty()) {
+        lowered.push_back(each.name() + " " + text);
+        is_lowered = true;
+      }
+    }
+    if (!texts.empty())
+      evidence.push_back(each.name() + " " + join(texts, "; "));
+    if (is_lowered)
+      of_setting.push_back(each.name());
+    else if (const std::string text = held_clock(each.health); !text.empty()) {
+      held.push_back(each.name() + " " + text);
+      of_lock.push_back(each.name());
+    }
+  }
+  if (evidence.empty())
+    return skipped("the driver does not report the clocks of these GPUs", "NVML: " + survey.file);
+  const std::string all = "NVML: " + name_list(evidence);
+  if (!lowered.empty())
+    return warned("application clocks are below the default: " + name_list(lowered), all,
+                  "nvidia-smi -i " + join(of_setting, ",") + " --reset-applications-clocks");
+  if (!held.empty())
+    return warned("a setting holds the clocks of running kernels down: " + name_list(held), all,
+                  "nvidia-smi -i " + join(of_lock, ",") + " --reset-gpu-clocks");
+  if (const std::vector<std::string> unequal = unequal_clocks(survey); !unequal.empty())
+    return warned("GPUs of one model have different application clocks: " + name_list(unequal), all,
+                  "nvidia-smi --reset-applications-clocks");
+  return passed("no setting lowers the clocks of the GPUs", all);
+}
+
+CheckResult gpu_clocks(const CheckContext& context) {
+  if (const auto reason = no_nvidia_gpu(context.node))
+    return skipped(*reason);
+  if (!context.sysroot.live())
+    return skipped("needs the live machine: the system root is a copy");
+  return judge_gpu_clocks(live_nvml());
 }
 
 namespace {

@@ -209,7 +209,7 @@ std::optional<PciAddress> address_in(std::string_view message, std::size_t begin
 namespace {
 
 /// What starts anew at a message of the kernel's log.
-enum class Start { none, boot, driver, driver_loaded };
+enum class Start { none, boot, driver, driver_loaded, gpu_reset };
 Start start_at(std::string_view message) {
   if (starts_with(message, "Linux version "))
     return Start::boot;
@@ -219,24 +219,39 @@ Start start_at(std::string_view message) {
     return Start::driver;
   if (starts_with(message, "NVRM: loading NVIDIA UNIX"))
     return Start::driver_loaded;
+  // PCI's reset of a function: "nvidia 0000:3b:00.0: reset done". A GPU that was given to a virtual
+  // machine is reset under vfio-pci.
+  if ((starts_with(message, "nvidia ") || starts_with(message, "vfio-pci ")) &&
+      ends_with(message, ": reset done"))
+    return Start::gpu_reset;
+  // The driver's own statement that nothing is left to be done.
+  if (starts_with(message, "NVRM: Xid (") && ends_with(message, " (None)") &&
+      message.find("): 154,") != std::string_view::npos)
+    return Start::gpu_reset;
   return Start::none;
 }
 
-bool cures(Start start, const KernelMessage& message) {
+/// @param gpu of a reset: the others keep their errors
+bool cures(Start start, const std::optional<PciAddress>& gpu, const KernelEvent& event) {
+  const KernelMessage& message = *event.message;
   if (message.action == "replace")
     return false;
   if (start == Start::boot)
     return true;
   if (message.action == "reboot")
     return false;
+  if (start == Start::gpu_reset)
+    return message.check == "xid" && gpu && event.address == gpu;
   return message.check == "xid" || (message.check == "nvrm" && start == Start::driver);
 }
 
-void cure(Start start, std::vector<KernelEvent>& events) {
+void cure(Start start, const std::optional<PciAddress>& gpu, std::vector<KernelEvent>& events) {
   for (KernelEvent& event : events)
-    if (event.count > event.cured && cures(start, *event.message)) {
+    if (event.count > event.cured && cures(start, gpu, event)) {
       event.cured = event.count;
-      event.cure = start == Start::boot ? "the last boot" : "the driver was loaded again";
+      event.cure = start == Start::boot        ? "the last boot"
+                   : start == Start::gpu_reset ? "the GPU was reset"
+                                               : "the driver was loaded again";
     }
 }
 
@@ -256,8 +271,9 @@ KernelEvents find_kernel_events(std::string_view log, const std::vector<KernelMe
       continue;
     ++found.lines;
     if (const Start start = start_at(line->message); start != Start::none) {
-      cure(start, found.events);
-      continue;
+      cure(start, address_in(line->message, 0), found.events);
+      if (start != Start::gpu_reset) // which may be a message of the catalogue as well
+        continue;
     }
     for (const KernelMessage& message : messages) {
       if (message.check != check)

@@ -57,7 +57,7 @@ struct KernelEvent {
   std::string detail; ///< what the pattern's {} is
   std::size_t count = 0;
   /// How many of them are before a start that cures such an event, and which start that was: "the
-  /// driver was loaded again", "the last boot".
+  /// GPU was reset", "the driver was loaded again", "the last boot".
   std::size_t cured = 0;
   std::string cure;
   std::string first, last; ///< times
@@ -69,7 +69,7 @@ struct KernelEvents {
 };
 /// The messages of one check's entries. A boot cures what came before it, except hardware that is
 /// to be replaced; a load of the NVIDIA driver cures Xids and failures of the driver, except those
-/// that need a reboot. Any bytes are safe.
+/// that need a reboot, and a reset of a GPU cures its own Xids, except those. Any bytes are safe.
 KernelEvents find_kernel_events(std::string_view log, const std::vector<KernelMessage>& messages,
                                 const std::string& check);
 

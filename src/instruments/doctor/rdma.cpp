@@ -518,6 +518,23 @@ std::vector<GidFault> gid_faults(const std::vector<RdmaPort>& ports,
 
 } // namespace
 
+std::set<int> gid_indices_in_use(const RdmaPort& at, const Environment& environment) {
+  if (at.port->link_layer.value != LinkLayer::ethernet)
+    return {0};
+  std::set<int> indices = reachable_indices(at);
+  for (const char* name : index_variables) {
+    const auto found = environment.find(name);
+    const auto index = found != environment.end() ? parse_integer(found->second) : std::nullopt;
+    for (const Gid& gid : at.port->gids)
+      if (index && gid.index == *index)
+        indices.insert(gid.index);
+  }
+  if (indices.empty())
+    for (const Gid& gid : at.port->gids)
+      indices.insert(gid.index);
+  return indices;
+}
+
 std::string gid_kinds(const NicPort& port) {
   std::vector<std::string> kinds;
   for (const Gid& gid : port.gids)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,5 +34,8 @@ std::optional<int> port_mtu_bytes(const Sysroot& sysroot, const RdmaPort& at);
 /// The kinds of a port's GIDs by index, without their addresses: "1 RoCE v2 link-local, 3 RoCE v2
 /// IPv4"; "none".
 std::string gid_kinds(const NicPort& port);
+/// The indices of a port's GIDs that connections use: of RoCE those that reach other hosts and
+/// those that variables name, or all if there are none; of other ports the first.
+std::set<int> gid_indices_in_use(const RdmaPort& at, const Environment& environment);
 
 } // namespace shmemctl::doctor

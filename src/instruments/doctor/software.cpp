@@ -353,13 +353,14 @@ CheckResult software_versions(const CheckContext& context) {
   if (together.size() < 2)
     return skipped("fewer than two communication libraries are installed",
                    names.empty() ? "LD_LIBRARY_PATH, /etc/ld.so.cache: none" : names.front());
-  const bool rdma = !no_rdma_device(context.node);
   std::vector<Finding> findings;
+  std::vector<std::string> remarks = {name_list(names)};
   for (Finding& finding : libraries::fit_findings(together))
-    // What is asked for at run time is for RDMA devices, and has a fallback.
-    if (rdma || finding.id != "symbol-missing" || finding.severity == Severity::error)
+    if (finding.severity == Severity::info) // asked for at run time, with another way
+      remarks.push_back(printable(finding.message, 300));
+    else
       findings.push_back(std::move(finding));
-  const std::string evidence = name_list(names);
+  const std::string evidence = join(remarks, "; ");
   if (findings.empty())
     return passed(counted(together.size(), "communication library file") +
                       " of the search order and the Python environment fit together",

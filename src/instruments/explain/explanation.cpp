@@ -93,15 +93,50 @@ std::vector<int> nearer_nics(const Node& node, int gpu, const Distance& than) {
   return nearer;
 }
 
-void add_known(const LogFacts& facts, const Catalogue& catalogue, Findings& findings) {
+/// Whether the node certainly has no RDMA device, and no NIC that should be one: in a container,
+/// /sys shows the NIC and not what it is for RDMA.
+bool lacks_rdma(const Node& node) {
+  static const std::set<std::string_view> drivers = {"mlx4_core", "mlx4_en", "mlx5_core", "efa"};
+  const bool lists_devices = !node.pci.empty();
+  return lists_devices && std::none_of(node.nics.begin(), node.nics.end(), [](const Nic& nic) {
+           return nic.rdma.value.value_or(true) ||
+                  drivers.count(nic.driver.value.value_or("")) != 0;
+         });
+}
+
+/// Whether the message says no more than that there is no RDMA device, and the node has none: all
+/// ranks that wrote it are of that node.
+bool says_what_the_node_lacks(const LogFacts& facts, const Message& message, const KnownHit& hit,
+                              const Node* node) {
+  static const std::set<std::string_view> of_rdma = {"nccl-ib-no-device", "nccl-network-socket",
+                                                     "nccl-libibverbs-missing"};
+  if (node == nullptr || of_rdma.count(message.id) == 0 || !lacks_rdma(*node))
+    return false;
+  const std::set<std::string_view> writers(hit.ranks.begin(), hit.ranks.end());
+  return std::all_of(facts.ranks.begin(), facts.ranks.end(), [&](const RankLog& log) {
+    return may_be_host(log.host, *node) || writers.count(log.name) == 0;
+  });
+}
+
+Severity severity_of(const LogFacts& facts, const Message& message, const KnownHit& hit,
+                     const Node* node) {
+  return says_what_the_node_lacks(facts, message, hit, node) ? Severity::info : message.severity;
+}
+
+void add_known(const LogFacts& facts, const Catalogue& catalogue, const Node* node,
+               Findings& findings) {
   for (const KnownHit& hit : facts.known) {
     const Message& message = catalogue.messages()[hit.message];
     const std::string times = hit.count == 1 ? "" : fmt::format(", {} lines in all", hit.count);
+    const bool as_it_is = says_what_the_node_lacks(facts, message, hit, node);
     findings.push_back(
-        {"log-known-error", message.severity, message.id,
-         fmt::format("{} ({}{}), {}: {} It says: {}", place_text(facts, hit.first),
-                     names_text(hit.ranks), times, message.library, message.cause, hit.text),
-         fmt::format("{} See {}", message.fix, message.source)});
+        {"log-known-error", severity_of(facts, message, hit, node), message.id,
+         fmt::format("{} ({}{}), {}: {}{} It says: {}", place_text(facts, hit.first),
+                     names_text(hit.ranks), times, message.library, message.cause,
+                     as_it_is ? " This node has no RDMA device." : "", hit.text),
+         as_it_is ? std::string("nothing on this node; if it should have RDMA devices, look for "
+                                "them with shmemctl doctor --only rdma")
+                  : fmt::format("{} See {}", message.fix, message.source)});
   }
 }
 
@@ -547,7 +582,7 @@ std::vector<int> ranks_without_lines(const LogFacts& facts) {
 Findings findings_of(const LogFacts& facts, const Catalogue& catalogue, const Node* node,
                      const NvshmemSettings& settings) {
   Findings findings;
-  add_known(facts, catalogue, findings);
+  add_known(facts, catalogue, node, findings);
   add_unknown(facts, findings);
   add_early_ends(facts, catalogue, findings);
   add_hot_spots(facts, node, findings);
@@ -591,7 +626,7 @@ json to_json(const LogFacts& facts, const Catalogue& catalogue, const Node* node
     logs["messages"].push_back({{"id", message.id},
                                 {"library", message.library},
                                 {"versions", message.versions},
-                                {"severity", to_string(message.severity)},
+                                {"severity", to_string(severity_of(facts, message, hit, node))},
                                 {"cause", message.cause},
                                 {"fix", message.fix},
                                 {"source", message.source},

@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "src/base/text.h"
 
@@ -134,21 +135,53 @@ bool has_busy_gpu(const JobMember* member) {
   return member->activity.gpu_busy_percent.value_or(0) >= busy_percent;
 }
 
+/// @param sampled the driver has figures of other ranks: then it has none of this one because no
+///                kernel of it ran lately
+bool has_idle_gpu(const JobMember* member, bool sampled) {
+  const Activity& activity = member->activity;
+  return activity.gpu_busy_percent ? *activity.gpu_busy_percent <= idle_percent
+                                   : sampled && activity.gpu_without_sample;
+}
+
+bool any_sample(const Members& members) {
+  return std::any_of(members.begin(), members.end(), [](const JobMember* member) {
+    return member->activity.gpu_busy_percent.has_value();
+  });
+}
+
+void guess(JobVerdict& job, const JobMember& awaited, std::string verdict) {
+  job.verdict = std::move(verdict);
+  await(job, awaited);
+  job.guess = true;
+}
+
+/// The other one of two; null if there are more.
+const JobMember* other_of_two(const Members& members, const JobMember* one) {
+  return members.size() != 2 ? nullptr : members[members.front() == one ? 1 : 0];
+}
+
 /// What GPUs tell that CPUs do not: ranks that wait in a kernel have a busy one. Whether it is
 /// told.
 bool judge_by_gpus(JobVerdict& job, const Members& members) {
+  const bool sampled = any_sample(members);
   const auto busy = std::count_if(members.begin(), members.end(), has_busy_gpu);
-  const auto idle = std::find_if(members.begin(), members.end(), [](const JobMember* member) {
-    return member->activity.gpu_busy_percent.value_or(busy_percent) <= idle_percent;
-  });
+  const auto idle =
+      std::find_if(members.begin(), members.end(),
+                   [sampled](const JobMember* member) { return has_idle_gpu(member, sampled); });
   const auto others = static_cast<std::ptrdiff_t>(members.size()) - 1;
-  if (members.size() > 2 && busy == others && idle != members.end()) {
-    job.verdict =
-        fmt::format("{} {} and its GPU is idle ({}%), while kernels of the {} others run: "
-                    "probably they wait for it",
-                    named(**idle), why(**idle), *(*idle)->activity.gpu_busy_percent, others);
-    await(job, **idle);
-    job.guess = true;
+  if (busy == others && idle != members.end()) {
+    const std::optional<unsigned> percent = (*idle)->activity.gpu_busy_percent;
+    const std::string that_one =
+        fmt::format("{} {} and its GPU is idle ({})", named(**idle), why(**idle),
+                    percent ? fmt::format("{}%", *percent) : "no sample of its kernels");
+    const JobMember* other = other_of_two(members, *idle);
+    // Two that take turns, as stages of a pipeline do, look the same for a moment.
+    guess(job, **idle,
+          other != nullptr
+              ? fmt::format("{}, while kernels of rank {} run: perhaps rank {} waits for it",
+                            that_one, other->rank, other->rank)
+              : fmt::format("{}, while kernels of the {} others run: probably they wait for it",
+                            that_one, others));
     return true;
   }
   const bool nothing_moves =
@@ -160,6 +193,39 @@ bool judge_by_gpus(JobVerdict& job, const Members& members) {
         "kernels of all run, and nothing moves over their NICs and NVLinks: they wait for "
         "something that was not looked at, or for each other";
   return nothing_moves;
+}
+
+/// Whether the call in which it sleeps is one that waits for messages or connections. select() is
+/// not among them: interpreters sleep by it.
+bool sleeps_for_a_message(const Activity& activity) {
+  static const std::set<std::string_view> calls = {
+      "poll",    "ppoll",    "epoll_wait", "epoll_pwait", "epoll_pwait2",  "recvfrom",
+      "recvmsg", "recvmmsg", "accept",     "accept4",     "io_uring_enter"};
+  // The kernel's functions, where the number of the call is not readable.
+  static const std::set<std::string_view> functions = {
+      "ep_poll",      "do_poll",    "do_sys_poll",     "poll_schedule_timeout",
+      "sk_wait_data", "wait_woken", "inet_csk_accept", "__skb_wait_for_more_packets"};
+  const std::string_view wait = activity.wait;
+  const std::string_view first = wait.substr(0, wait.find(' '));
+  return calls.count(first) != 0 || functions.count(first) != 0;
+}
+
+/// Of two, one that sleeps and whose GPU does nothing, while the other one is busy. One that
+/// sleeps until a message comes may as well wait for the other. Whether it is told.
+bool judge_pair(JobVerdict& job, const Members& waiting, const Members& running) {
+  if (waiting.size() != 1 || running.size() != 1)
+    return false;
+  const JobMember &asleep = *waiting.front(), &awake = *running.front();
+  const bool in_kernels = has_busy_gpu(&awake);
+  if (asleep.activity.gpu_busy_percent.value_or(0) > idle_percent ||
+      (sleeps_for_a_message(asleep.activity) && !in_kernels))
+    return false;
+  guess(job, asleep,
+        fmt::format("{} {}, and rank {} {}: perhaps rank {} waits for it", named(asleep),
+                    why(asleep), awake.rank,
+                    in_kernels ? "has kernels that run" : "runs, as processes do that poll",
+                    awake.rank));
+  return true;
 }
 
 void judge(JobVerdict& job, const Members& members, bool whole) {
@@ -184,13 +250,14 @@ void judge(JobVerdict& job, const Members& members, bool whole) {
   if (judge_by_gpus(job, members))
     return;
   const Members waiting = those(members, Doing::waits), running = those(members, Doing::runs);
+  if (members.size() == 2 && judge_pair(job, waiting, running))
+    return;
   const Members& odd = waiting.size() == 1 ? waiting : running;
   if (members.size() > 2 && odd.size() == 1 && waiting.size() + running.size() == members.size()) {
-    job.verdict = fmt::format("{} {} and the {} others {}: probably they wait for it",
-                              named(*odd.front()), why(*odd.front()), members.size() - 1,
-                              &odd == &waiting ? "run, as processes do that poll" : "sleep");
-    await(job, *odd.front());
-    job.guess = true;
+    guess(job, *odd.front(),
+          fmt::format("{} {} and the {} others {}: probably they wait for it", named(*odd.front()),
+                      why(*odd.front()), members.size() - 1,
+                      &odd == &waiting ? "run, as processes do that poll" : "sleep"));
     return;
   }
   job.verdict = members.size() == running.size()
@@ -270,7 +337,7 @@ void serialize(Archive& archive, JobMember& member) {
           member.local_size);
   archive.choice(activity.doing, Doing::ended);
   archive(activity.wait, activity.cpus, activity.compilers, activity.gpu_busy_percent,
-          activity.moves_data);
+          activity.gpu_without_sample, activity.moves_data);
   for (const std::optional<int>& number : {member.local_rank, member.local_size})
     archive.require(!number || (*number >= 0 && *number < max_local_ranks));
 }

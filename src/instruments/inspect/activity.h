@@ -31,6 +31,8 @@ struct Activity {
   std::vector<std::pair<int, std::string>> compilers; ///< PID and name
   /// How busy its kernels keep the GPU that it uses most; empty if that is unknown.
   std::optional<unsigned> gpu_busy_percent = std::nullopt;
+  /// It has a context on a GPU, and the driver has no figure of how busy its kernels keep that.
+  bool gpu_without_sample = false;
   /// Whether its NIC ports or its GPU's NVLinks carried data in the window; empty if unknown.
   std::optional<bool> moves_data = std::nullopt;
 };

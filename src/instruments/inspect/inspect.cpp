@@ -130,6 +130,24 @@ Libraries libraries_of(const Process& process, LibraryReader& reader) {
                            process.stat.start_ticks});
 }
 
+/// What of the topology changes while processes are watched: devices that come and go, ports that
+/// go down and up.
+std::string topology_state(const Sysroot& sysroot) {
+  std::string text;
+  for (const char* folder : {"/sys/bus/pci/devices", "/proc/driver/nvidia/gpus"})
+    text += join(sysroot.list(folder), " ") + "\n";
+  const std::string devices = "/sys/class/infiniband/";
+  for (const std::string& device : sysroot.list(devices))
+    for (const std::string& port : sysroot.list(devices + device + "/ports")) {
+      const std::string folder = devices + device + "/ports/" + port + "/";
+      text += folder;
+      for (const char* file : {"state", "rate", "link_layer"})
+        text += " " + sysroot.read_line(folder + file).value_or("?");
+      text += "\n";
+    }
+  return text;
+}
+
 std::vector<PortLoad> ports_without_bytes(const std::vector<PortBytes>& ports) {
   return load_between({}, ports);
 }
@@ -141,8 +159,11 @@ Inspector::Inspector(const Sysroot& sysroot)
       own_namespaces_(own_namespaces(sysroot)) {}
 
 const Node& Inspector::node() {
-  if (!node_)
+  std::string state = topology_state(sysroot_);
+  if (!node_ || state != node_state_) {
     node_ = read_machine(sysroot_);
+    node_state_ = std::move(state);
+  }
   return *node_;
 }
 
@@ -237,8 +258,11 @@ Inspection Inspector::inspect(const Selection& selection, double window_s) {
       each.rdma_devices = devices_of(std::move(each.rdma_devices), *each.rdma);
     }
     each.gpus = gpus_of(sysroot_, each.process, gpus);
-    if (!each.gpus.empty())
-      each.activity.gpu_busy_percent = each.gpus.front().busy_percent;
+    if (!each.gpus.empty()) {
+      const GpuUse& most_used = each.gpus.front();
+      each.activity.gpu_busy_percent = most_used.busy_percent;
+      each.activity.gpu_without_sample = !most_used.busy_percent && most_used.source == "NVML";
+    }
     each.activity.moves_data = moves_data(each, result);
     members.push_back({&each.process, rank_of(each.process), each.activity});
     fill_tcp_bytes(tcp_before, tcp_after, watches, each.process.connections);

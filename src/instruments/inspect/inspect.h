@@ -70,13 +70,14 @@ public:
 
 private:
   std::vector<int> select(const Selection& selection, Inspection& to) const;
-  /// The topology of the node, read at the first use.
+  /// The topology of the node: read at the first use, and again after devices or ports changed.
   const Node& node();
 
   const Sysroot& sysroot_;
   LibraryReader libraries_;
   GpuDriver gpu_driver_;
   std::optional<Node> node_;
+  std::string node_state_; ///< of its devices and ports when it was read
   std::map<std::string, std::string> own_namespaces_;
 };
 

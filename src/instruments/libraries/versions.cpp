@@ -135,7 +135,8 @@ void find_missing_symbols(const Libraries& libraries, Findings& findings) {
           std::copy_if(needs.versions.begin(), needs.versions.end(), std::back_inserter(missing),
                        lacks);
       const bool linked = !missing.empty();
-      // What it asks for by dlvsym(): those of this library have its prefix.
+      // What it asks for by dlvsym(), for which it has to be ready not to get it: the versions of
+      // this library have its prefix.
       const std::string prefix = provider->stem == "libmlx5"      ? "MLX5_"
                                  : provider->stem == "libibverbs" ? "IBVERBS_"
                                  : provider->stem == "libefa"     ? "EFA_"
@@ -146,14 +147,20 @@ void find_missing_symbols(const Libraries& libraries, Findings& findings) {
             missing.push_back(version);
       if (missing.empty())
         continue;
+      const std::string install =
+          fmt::format("install a newer {}{}, or an older {}", provider->kind->title,
+                      provider->owner.empty() ? "" : " than " + provider->owner,
+                      user->owner.empty() ? user->stem : user->owner);
       findings.push_back(
-          {"symbol-missing", linked ? Severity::error : Severity::warning, "",
-           fmt::format("{} {} {} of {}, which {} does not have", described(*user),
+          {"symbol-missing", linked ? Severity::error : Severity::info, "",
+           fmt::format("{} {} {} of {}, which {} does not have{}", described(*user),
                        linked ? "needs" : "asks at run time for", join(missing, ", "),
-                       provider->elf.soname, described(*provider)),
-           fmt::format("install a newer {}{}, or an older {}", provider->kind->title,
-                       provider->owner.empty() ? "" : " than " + provider->owner,
-                       user->owner.empty() ? user->stem : user->owner)});
+                       provider->elf.soname, described(*provider),
+                       linked ? "" : ": what needs it is not available, the rest works"),
+           linked ? install
+                  : "nothing if the job works; if it needs a feature of that version (in NCCL, "
+                    "GPU-initiated networking), " +
+                        install});
     }
   }
 }

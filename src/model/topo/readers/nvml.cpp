@@ -271,6 +271,22 @@ Fact<std::string> domain_of(const nvml_abi::FabricInfo& fabric) {
   return known(fmt::format("{}.{}", cluster, fabric.clique_id), "NVML: nvmlDeviceGetGpuFabricInfo");
 }
 
+template <class Session>
+NvmlClock ask_clock(const Session& session, Device device, int type) {
+  const auto in_MHz = [&](const char* function) {
+    return ask<unsigned>(session, function,
+                         [device, type](const Session& to, const char* name, unsigned& value) {
+                           return to.call(name, device, type, &value);
+                         });
+  };
+  NvmlClock clock;
+  clock.now_MHz = in_MHz("nvmlDeviceGetClockInfo");
+  clock.max_MHz = in_MHz("nvmlDeviceGetMaxClockInfo");
+  clock.application_MHz = in_MHz("nvmlDeviceGetApplicationsClock");
+  clock.default_MHz = in_MHz("nvmlDeviceGetDefaultApplicationsClock");
+  return clock;
+}
+
 } // namespace
 
 NvmlHealth Nvml::health(int index) const {
@@ -282,6 +298,9 @@ NvmlHealth Nvml::health(int index) const {
             health.retired_pages_pending.origin = health.throttle_reasons.origin =
                 health.fabric_state.origin = health.fabric_status.origin =
                     health.fabric_domain.origin = reason;
+    for (NvmlClock* clock : {&health.sm_clock, &health.memory_clock})
+      clock->now_MHz.origin = clock->max_MHz.origin = clock->application_MHz.origin =
+          clock->default_MHz.origin = reason;
     return health;
   }
   const Session& session = *session_;
@@ -307,6 +326,8 @@ NvmlHealth Nvml::health(int index) const {
                            value = bits;
                            return result;
                          });
+  health.sm_clock = ask_clock(session, handle, nvml_abi::clock_of_sm);
+  health.memory_clock = ask_clock(session, handle, nvml_abi::clock_of_memory);
   health.remapped_rows =
       ask<NvmlRemappedRows>(session, "nvmlDeviceGetRemappedRows",
                             [handle](const Session& to, const char* name, NvmlRemappedRows& rows) {
@@ -485,6 +506,11 @@ std::vector<std::string> throttle_words(std::uint64_t reasons) {
     if ((reasons & bit) != 0)
       words.emplace_back(word);
   return words;
+}
+
+bool are_clocks_held_by_setting(std::uint64_t reasons) {
+  constexpr std::uint64_t idle = 0x01, application_clocks_setting = 0x02;
+  return (reasons & idle) == 0 && (reasons & application_clocks_setting) != 0;
 }
 
 const char* p2p_status_word(int status) {

@@ -39,6 +39,14 @@ struct NvmlRemappedRows {
   bool failed = false;  ///< a row could not be remapped: replace the GPU
 };
 
+/// One of a GPU's clocks.
+struct NvmlClock {
+  Fact<unsigned> now_MHz, max_MHz;
+  /// What it is set to for programs, and what that is without a setting. Not of the newest GPUs and
+  /// drivers.
+  Fact<unsigned> application_MHz, default_MHz;
+};
+
 /// NVML's nvmlGpuFabricState_t: the state of the GPU's registration with the fabric manager.
 enum class FabricState { not_supported, not_started, in_progress, completed };
 const char* to_string(FabricState state); ///< "not supported", "not started", ...
@@ -51,6 +59,7 @@ struct NvmlHealth {
   Fact<NvmlRemappedRows> remapped_rows;       ///< from the A100 on
   Fact<bool> retired_pages_pending;           ///< before the A100
   Fact<std::uint64_t> throttle_reasons;       ///< bits, see throttle_words()
+  NvmlClock sm_clock, memory_clock;
   Fact<FabricState> fabric_state;
   Fact<int> fabric_status; ///< nvmlReturn_t of the registration; meaningful once completed
   /// "<cluster uuid>.<clique>" of an NVLink domain that spans machines; unknown outside of one.
@@ -59,6 +68,9 @@ struct NvmlHealth {
 /// Those reasons in the bits that mean that the GPU is throttled by heat or power: "hardware
 /// thermal slowdown", "software power cap", ... Idle clocks and user settings are not included.
 std::vector<std::string> throttle_words(std::uint64_t reasons);
+/// Whether kernels run and a setting keeps the clocks down: application clocks, or locked ones.
+/// Locked clocks cannot be asked for otherwise.
+bool are_clocks_held_by_setting(std::uint64_t reasons);
 
 /// A process that has a CUDA context on a GPU.
 struct NvmlProcess {

@@ -92,5 +92,7 @@ inline constexpr int remote_is_gpu = 0, remote_is_ibm_npu = 1, remote_is_switch 
 inline constexpr unsigned max_nvlinks = 64;
 // nvmlMemoryErrorType_t, nvmlEccCounterType_t, nvmlAffinityScope_t
 inline constexpr int uncorrected_error = 1, volatile_counter = 0, scope_node = 0;
+// nvmlClockType_t
+inline constexpr int clock_of_sm = 1, clock_of_memory = 2;
 
 } // namespace shmemctl::nvml_abi

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "src/base/text.h"
+#include "src/instruments/doctor/settings.h"
 #include "tests/unit/instruments/doctor/scenario.h"
 
 namespace shmemctl {
@@ -52,6 +53,21 @@ TEST(GidTable, NamesEveryBadPort) {
             "routable");
   EXPECT_NE(each.fix.find("mlx5_0:1: ip address add"), std::string::npos) << each.fix;
   EXPECT_NE(each.fix.find("mlx5_1:1: ip address add"), std::string::npos) << each.fix;
+}
+
+TEST(GidsInUse, ThoseThatReachOthersAndThoseThatAreAskedFor) {
+  const auto in_use = [](const Node& node, const Environment& environment) {
+    const doctor::RdmaPort at{&node.nics[0], &node.nics[0].ports[0]};
+    return doctor::gid_indices_in_use(at, environment);
+  };
+  EXPECT_EQ(in_use(roce_node(), {}), (std::set<int>{3}));
+  EXPECT_EQ(in_use(roce_node(), {{"NCCL_IB_GID_INDEX", "1"}, {"UCX_IB_GID_INDEX", "auto"}}),
+            (std::set<int>{1, 3}));
+  EXPECT_EQ(in_use(roce_node(), {{"NVSHMEM_IB_GID_INDEX", "9"}}), (std::set<int>{3}))
+      << "rdma-gid-index names what is not there";
+  EXPECT_EQ(in_use(with_gids(2, 2), {}), (std::set<int>{0, 1}))
+      << "link-local ones, if that is all";
+  EXPECT_EQ(in_use(healthy_node(), {}), (std::set<int>{0})) << "InfiniBand";
 }
 
 TEST(GidIndex, AWrongOneIsAnErrorWhateverElseIsWrong) {

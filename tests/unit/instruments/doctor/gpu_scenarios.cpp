@@ -38,6 +38,11 @@ doctor::SurveyedGpu surveyed(const char* address) {
   each.health.remapped_rows = known(NvmlRemappedRows{}, "test");
   each.health.persistence_mode = known(true, "test");
   each.health.throttle_reasons = known<std::uint64_t>(1, "test"); // idle
+  each.gpu.name = known<std::string>("NVIDIA H100 80GB HBM3", "test");
+  each.health.sm_clock = {known(345U, "test"), known(1980U, "test"), known(1980U, "test"),
+                          known(1980U, "test")};
+  each.health.memory_clock = {known(2619U, "test"), known(2619U, "test"), known(2619U, "test"),
+                              known(2619U, "test")};
   each.health.fabric_state = known(FabricState::completed, "test");
   each.health.fabric_status = known(0, "test");
   return each;
@@ -58,6 +63,58 @@ Scenario health(const std::string& name, const doctor::NvmlSurvey& gpus, CheckSt
   return {"gpu-health", name, nullptr, status, evidence, fix, [gpus] {
             return doctor::judge_gpu_health(gpus);
           }};
+}
+
+Scenarios clocks() {
+  const auto of = [](const std::string& name, const doctor::NvmlSurvey& gpus, CheckStatus status,
+                     const std::string& evidence, const std::string& fix) {
+    return Scenario{"gpu-clocks", name, nullptr, status, evidence, fix, [gpus] {
+                      return doctor::judge_gpu_clocks(gpus);
+                    }};
+  };
+  const auto running_at = [](unsigned now_MHz, std::uint64_t reasons, bool has_default) {
+    return [=](doctor::SurveyedGpu& gpu) {
+      gpu.health.sm_clock.now_MHz = known(now_MHz, "test");
+      gpu.health.throttle_reasons = known(reasons, "test");
+      if (!has_default)
+        gpu.health.sm_clock.application_MHz = gpu.health.sm_clock.default_MHz =
+            unknown<unsigned>("not supported");
+    };
+  };
+  const std::string second = gpu_address[1];
+  return {
+      of("idle", survey(), pass, second + " SM 345 of 1980 MHz", ""),
+      of("application clocks were set", survey([](doctor::SurveyedGpu& gpu) {
+           gpu.health.sm_clock.application_MHz = known(1200U, "test");
+         }),
+         warning, "application clock 1200 (default 1980)",
+         "nvidia-smi -i " + second + " --reset-applications-clocks"),
+      of("the memory's too", survey([](doctor::SurveyedGpu& gpu) {
+           gpu.health.memory_clock.application_MHz = known(1593U, "test");
+         }),
+         warning, "memory 2619 of 2619 MHz, application clock 1593", "--reset-applications-clocks"),
+      of("a default below the maximum", survey([](doctor::SurveyedGpu& gpu) {
+           gpu.health.sm_clock.max_MHz = known(2100U, "test");
+         }),
+         pass, "345 of 2100 MHz", ""),
+      of("locked clocks of running kernels", survey(running_at(1200, 2, false)), warning,
+         second + " SM 1200 of 1980 MHz", "nvidia-smi -i " + second + " --reset-gpu-clocks"),
+      of("a setting at the full clock", survey(running_at(1980, 2, true)), pass, "1980 of 1980",
+         ""),
+      of("an idle GPU with a setting", survey(running_at(345, 3, true)), pass, "345 of 1980", ""),
+      of("heat is another check's", survey(running_at(1200, 0x20, true)), pass, "1200 of 1980", ""),
+      of("one that was raised", survey([](doctor::SurveyedGpu& gpu) {
+           gpu.health.sm_clock.default_MHz = known(1755U, "test");
+           gpu.health.sm_clock.application_MHz = known(1830U, "test");
+         }),
+         warning, "application clock 1830 (default 1755)",
+         "nvidia-smi --reset-applications-clocks"),
+      of("no NVML", {"libnvidia-ml.so.1: cannot open", "", {}}, skipped, "cannot open", ""),
+      of("a driver that does not tell", {"", "libnvidia-ml.so.580", {doctor::SurveyedGpu{}}},
+         skipped, "libnvidia-ml.so.580", ""),
+      {"gpu-clocks", "a copied tree", [](Machine& m) { m.node = healthy_node(); }, skipped, "", ""},
+      {"gpu-clocks", "no GPU", [](Machine& m) { m.node = node_without_gpus(); }, skipped, "", ""},
+  };
 }
 
 Scenarios visible() {
@@ -246,7 +303,8 @@ Scenarios nvml_verdicts() {
 
 Scenarios gpu_scenarios() {
   Scenarios all;
-  for (const Scenarios& part : {visible(), links(), peers(), kernels(), healths(), nvml_verdicts()})
+  for (const Scenarios& part :
+       {visible(), links(), peers(), kernels(), healths(), clocks(), nvml_verdicts()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

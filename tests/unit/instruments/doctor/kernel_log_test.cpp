@@ -177,6 +177,36 @@ TEST(KernelLog, AStartCuresWhatStandsBeforeIt) {
   EXPECT_NE(booted.reason.find("before the last boot"), std::string::npos) << booted.reason;
 }
 
+TEST(KernelLog, AResetCuresTheXidsOfThatGpu) {
+  const std::string reset = "NVRM: Xid (PCI:0000:13:00): 119, pid=7, name=python, Timeout\n";
+  const std::string other = "NVRM: Xid (PCI:0000:23:00): 119, pid=7, name=python, Timeout\n";
+  const std::string fallen = "NVRM: Xid (PCI:0000:13:00): 79, pid=7, GPU has fallen off the bus.\n";
+  for (const std::string done :
+       {"nvidia 0000:13:00.0: resetting\nnvidia 0000:13:00.0: reset done\n",
+        "vfio-pci 0000:13:00.0: reset done\n",
+        "NVRM: Xid (PCI:0000:13:00): 154, GPU recovery action changed from 0x1 (GPU Reset "
+        "Required) to 0x0 (None)\n"}) {
+    const CheckResult cured = result_of_log("xid", reset + done);
+    EXPECT_EQ(cured.status, CheckStatus::pass) << done << cured.reason;
+    EXPECT_NE(cured.reason.find("xid-119 on GPU0 (0000:13:00.0), before the GPU was reset"),
+              std::string::npos)
+        << cured.reason;
+    EXPECT_EQ(result_of_log("xid", done + reset).status, result_of_log("xid", reset).status)
+        << "it came after it";
+    const CheckResult left = result_of_log("xid", reset + other + done);
+    EXPECT_NE(left.status, CheckStatus::pass);
+    EXPECT_EQ(left.reason.find("xid-119 on GPU1 (0000:23:00.0): "), 0U) << left.reason;
+    EXPECT_EQ(result_of_log("xid", fallen + done).status, CheckStatus::fail) << "needs a reboot";
+    const std::string failure = "NVRM: GPU 0000:13:00.0: RmInitAdapter failed! (0x62:0x40:2393)\n";
+    EXPECT_EQ(result_of_log("nvrm", failure + done).status, result_of_log("nvrm", failure).status);
+  }
+  for (const char* none :
+       {"nvidia 0000:13:00.0: resetting\n", "mlx5_core 0000:13:00.0: reset done\n",
+        "NVRM: Xid (PCI:0000:13:00): 154, GPU recovery action changed from 0x0 "
+        "(None) to 0x1 (GPU Reset Required)\n"})
+    EXPECT_NE(result_of_log("xid", reset + none).status, CheckStatus::pass) << none;
+}
+
 TEST(KernelLog, ALoadOfTheDriverDoesNotCureItsOwnFailure) {
   const std::string start =
       "nvidia-nvlink: Nvlink Core is being initialized, major device number 236\n";

@@ -1,3 +1,6 @@
+#include <cerrno>
+
+#include "src/instruments/doctor/checks.h"
 #include "tests/unit/instruments/doctor/scenario.h"
 
 namespace shmemctl {
@@ -266,11 +269,47 @@ Scenarios nodes() {
   };
 }
 
+Scenarios handles() {
+  const std::string id = "rdma-address-handles";
+  const auto answered = [&id](const std::string& name, const std::string& answer,
+                              CheckStatus status, const std::string& evidence,
+                              const std::string& fix) {
+    return Scenario{id, name, nullptr, status, evidence, fix, [answer] {
+                      return doctor::judge_address_handles(answer);
+                    }};
+  };
+  const std::string good = "ok\tmlx5_0:1\t3\t10.0.0.1\n";
+  const auto bad = [](int port, const std::string& address, int error_number) {
+    return "bad\tmlx5_" + std::to_string(port) + ":1\t3\t" + address + "\t" +
+           std::to_string(error_number) + "\n";
+  };
+  return {
+      answered("all", good + "ok\tmlx5_1:1\t0\tLID 7\n", pass, "ibv_create_ah: 2 made", ""),
+      answered("an interface of another network namespace", good + bad(1, "10.0.1.1", ENODEV), fail,
+               "refused for mlx5_1:1 GID 3 (10.0.1.1): No such device", "--network=host"),
+      answered("an address without a route", bad(0, "10.0.0.1", EHOSTUNREACH), fail,
+               "mlx5_0:1 GID 3 (10.0.0.1): No route to host", "ip route get 10.0.0.1"),
+      answered("one of two of a port", "ok\tmlx5_0:1\t1\t10.0.0.1\n" + bad(0, "10.0.0.2", EINVAL),
+               warning, "1 made, refused for mlx5_0:1 GID 3", "ip -brief address"),
+      answered("a limit of the cgroup", bad(0, "10.0.0.1", ENOMEM), fail, "Cannot allocate memory",
+               "rdma.max"),
+      answered("a port without a LID", bad(0, "LID 0", EINVAL), fail, "LID 0", "ibstat mlx5_0"),
+      answered("devices that cannot be opened",
+               "untried\tmlx5_0:1\t3\t/dev/infiniband/uverbs0 is missing\n", skipped,
+               "not tried: mlx5_0:1 GID 3: /dev/infiniband/uverbs0 is missing", ""),
+      answered("no libibverbs", "none\tcannot open libibverbs.so.1\n", skipped,
+               "cannot open libibverbs.so.1", ""),
+      {id, "a copied tree", healthy, skipped, "", ""},
+      {id, "no RDMA", without_rdma, skipped, "", ""},
+  };
+}
+
 } // namespace
 
 Scenarios rdma_scenarios() {
   Scenarios all;
-  for (const Scenarios& part : {devices(), states(), layers_and_rates(), mtus(), nodes()})
+  for (const Scenarios& part :
+       {devices(), states(), layers_and_rates(), mtus(), nodes(), handles()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

@@ -11,11 +11,14 @@ namespace {
 constexpr const char* software_site = "/opt/venv/lib/python3.12/site-packages/";
 
 std::string library_bytes(const std::vector<std::string>& texts, const std::string& soname = "",
-                          const std::vector<std::string>& defined = {}) {
+                          const std::vector<std::string>& defined = {},
+                          const std::string& needs_of_mlx5 = "") {
   fake::ElfImage image;
   image.soname = soname;
   image.texts = texts;
   image.defined = defined;
+  if (!needs_of_mlx5.empty())
+    image.needed = {{"libmlx5.so.1", {needs_of_mlx5}}};
   return image.bytes();
 }
 
@@ -69,9 +72,9 @@ std::function<void(Machine&)> deep_ep_of(const std::string& release) {
   };
 }
 
-std::function<void(Machine&)> mlx5_up_to(const std::string& last, bool rdma = true) {
+std::function<void(Machine&)> mlx5_up_to(const std::string& last) {
   return [=](Machine& m) {
-    m.node = rdma ? healthy_node() : node_without_rdma();
+    m.node = healthy_node();
     m.files.write("/usr/lib64/libmlx5.so.1",
                   library_bytes({}, "libmlx5.so.1", {"MLX5_1.0", "MLX5_1.24", last}));
     m.files.write("/usr/lib64/libnccl.so.2",
@@ -182,10 +185,15 @@ Scenarios version_scenarios() {
       {id, "DeepEP of a newer NVSHMEM", deep_ep_of("3.6.5"), fail, "deep_ep_cpp",
        "rebuild deep_ep_cpp"},
       {id, "libmlx5 with what NCCL asks for", mlx5_up_to("MLX5_1.25"), pass, "libmlx5.so.1", ""},
-      {id, "an older libmlx5", mlx5_up_to("MLX5_1.23"), warning, "libmlx5.so.1",
-       "install a newer rdma-core"},
-      {id, "an older libmlx5 without an RDMA device", mlx5_up_to("MLX5_1.23", false), pass,
-       "libmlx5.so.1", ""},
+      {id, "an older libmlx5, which NCCL asks at run time", mlx5_up_to("MLX5_1.23"), pass,
+       "asks at run time for MLX5_1.25 of libmlx5.so.1", ""},
+      {id, "an older libmlx5, which a plugin is linked with",
+       [](Machine& m) {
+         mlx5_up_to("MLX5_1.23")(m);
+         m.files.write("/usr/lib64/nvshmem_transport_ibgda.so.3",
+                       library_bytes({"NVSHMEM v3.4.5"}, "", {}, "MLX5_1.25"));
+       },
+       fail, "nvshmem_transport_ibgda.so.3", "install a newer rdma-core"},
       {id, "nothing installed", nothing_installed, skipped, "/etc/ld.so.cache: none", ""},
   };
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -208,6 +209,45 @@ TEST(LogScan, TheNicOfTheGpuWithTheVisibleNumberIsAConfusedIndex) {
             std::string::npos)
       << finding->message;
   EXPECT_FALSE(finding_in(findings, "nic-far"));
+}
+
+TEST(LogScan, SocketsAreNoProblemOfANodeWithoutRdma) {
+  const auto log_of = [](const std::string& host) {
+    return host + ":100:200 [0] NCCL INFO NET/IB : No device found.\n" + host +
+           ":100:200 [0] NCCL INFO Using network Socket\n";
+  };
+  const auto severities = [](const std::string& text, const Node* node) {
+    std::set<Severity> all;
+    for (const Finding& finding : findings_of(facts_of_text(text), scan_catalogue(), node))
+      all.insert(finding.severity);
+    return all;
+  };
+  using Set = std::set<Severity>;
+  Node without;
+  without.hostname = "node1.example.org";
+  Nic ethernet;
+  ethernet.name = "eth0";
+  ethernet.rdma = known(false, "test");
+  without.nics = {ethernet};
+  without.pci.resize(1);
+  EXPECT_EQ(severities(log_of("node1"), nullptr), Set{Severity::warning});
+  EXPECT_EQ(severities(log_of("node1"), &without), Set{Severity::info});
+  EXPECT_EQ(severities(log_of("node1") + log_of("node2"), &without), Set{Severity::warning})
+      << "the other node may have some";
+  Node unknown_nic = without, with = without, hidden = without, unlisted;
+  unknown_nic.nics[0].rdma = unknown<bool>("test");
+  EXPECT_EQ(severities(log_of("node1"), &unknown_nic), Set{Severity::warning});
+  with.nics.push_back(ethernet);
+  with.nics[1].rdma = known(true, "test");
+  EXPECT_EQ(severities(log_of("node1"), &with), Set{Severity::warning});
+  hidden.nics[0].driver = known<std::string>("mlx5_core", "test");
+  EXPECT_EQ(severities(log_of("node1"), &hidden), Set{Severity::warning})
+      << "a NIC whose RDMA device the container does not have";
+  EXPECT_EQ(severities(log_of("node1"), &unlisted), Set{Severity::warning})
+      << "no device is listed";
+  const LogFacts facts = facts_of_text(log_of("node1"));
+  for (const auto& message : to_json(facts, scan_catalogue(), &without)["messages"])
+    EXPECT_EQ(message["severity"], "info");
 }
 
 TEST(LogScan, UcxOverTcpOnANodeWithRdmaIsAFallback) {

@@ -83,6 +83,9 @@ public:
     members_.back().activity.gpu_busy_percent = busy_percent;
     members_.back().activity.moves_data = moves_data;
   }
+  /// A context, and no sample of its kernels: of the member that was added last.
+  void gpu_without_sample() { members_.back().activity.gpu_without_sample = true; }
+  void sleeps_in(const std::string& wait) { members_.back().activity.wait = wait; }
   JobVerdict verdict(bool whole = true) const {
     const auto jobs = judge_jobs(members_, whole);
     return jobs.empty() ? JobVerdict{} : jobs.front();
@@ -152,6 +155,95 @@ TEST(InspectJobs, TheRankWhoseGpuIsIdle) {
       unknown.gpu(100);
   }
   EXPECT_FALSE(unknown.verdict().awaited);
+}
+
+TEST(InspectJobs, AContextWithoutASampleIsIdleWhereOthersHaveOne) {
+  for (const bool sampled : {true, false}) {
+    JobOfRanks job;
+    for (int rank = 0; rank < 4; ++rank) {
+      job.add(rank, Doing::runs);
+      if (rank == 2 || !sampled)
+        job.gpu_without_sample();
+      else
+        job.gpu(100);
+    }
+    EXPECT_EQ(job.verdict().awaited_rank, sampled ? std::optional(2) : std::nullopt);
+    EXPECT_EQ(job.verdict().verdict.find("its GPU is idle (no sample of its kernels)") ==
+                  std::string::npos,
+              !sampled)
+        << job.verdict().verdict;
+  }
+}
+
+TEST(InspectJobs, OfTwoTheOneWhoseGpuIsIdle) {
+  for (const Doing doing : {Doing::runs, Doing::waits}) {
+    JobOfRanks job;
+    job.add(0, Doing::runs);
+    job.gpu(100);
+    job.add(1, doing);
+    job.gpu_without_sample();
+    const JobVerdict verdict = job.verdict();
+    EXPECT_EQ(verdict.awaited_rank, 1);
+    EXPECT_TRUE(verdict.guess);
+    EXPECT_NE(verdict.verdict.find("while kernels of rank 0 run: perhaps rank 0 waits for it"),
+              std::string::npos)
+        << verdict.verdict;
+    ASSERT_EQ(job.findings().size(), 1U);
+    EXPECT_EQ(job.findings()[0].severity, Severity::info);
+  }
+  JobOfRanks host_works; // its CPU works for what the sleeping one's kernel waits for
+  host_works.add(0, Doing::waits);
+  host_works.gpu(100);
+  host_works.add(1, Doing::runs);
+  host_works.gpu(2);
+  EXPECT_EQ(host_works.verdict().awaited_rank, 1);
+}
+
+TEST(InspectJobs, OfTwoTheOneThatSleeps) {
+  JobOfRanks job;
+  job.add(0, Doing::runs);
+  job.add(1, Doing::waits);
+  job.sleeps_in("clock_nanosleep (hrtimer_nanosleep)");
+  EXPECT_EQ(job.verdict().awaited_rank, 1);
+  EXPECT_NE(job.verdict().verdict.find("rank 1, PID 101 (python3), sleeps in clock_nanosleep "
+                                       "(hrtimer_nanosleep), and rank 0 runs, as processes do that "
+                                       "poll: perhaps rank 0 waits for it"),
+            std::string::npos)
+      << job.verdict().verdict;
+  JobOfRanks kernel; // a message cannot come from one that spins in a kernel
+  kernel.add(0, Doing::runs);
+  kernel.gpu(100);
+  kernel.add(1, Doing::waits);
+  kernel.sleeps_in("poll (do_sys_poll)");
+  EXPECT_EQ(kernel.verdict().awaited_rank, 1);
+  EXPECT_NE(kernel.verdict().verdict.find("rank 0 has kernels that run"), std::string::npos);
+}
+
+TEST(InspectJobs, OfTwoNoneStandsOut) {
+  for (const char* wait : {"recvfrom (sk_wait_data)", "epoll_wait", "ep_poll"}) {
+    JobOfRanks message; // it may wait for what the other computes
+    message.add(0, Doing::runs);
+    message.add(1, Doing::waits);
+    message.sleeps_in(wait);
+    EXPECT_FALSE(message.verdict().awaited) << wait;
+    EXPECT_EQ(message.verdict().verdict, "no process stands out");
+  }
+  JobOfRanks kernels; // both wait, or both compute
+  kernels.add(0, Doing::runs);
+  kernels.gpu(100);
+  kernels.add(1, Doing::waits);
+  kernels.gpu(100);
+  EXPECT_FALSE(kernels.verdict().awaited);
+  EXPECT_EQ(kernels.verdict().verdict, "no process stands out");
+  for (const Doing doing : {Doing::runs, Doing::waits}) {
+    JobOfRanks alike;
+    for (int rank = 0; rank < 2; ++rank) {
+      alike.add(rank, doing);
+      alike.gpu(50);
+    }
+    EXPECT_FALSE(alike.verdict().awaited);
+    EXPECT_TRUE(alike.findings().empty());
+  }
 }
 
 TEST(InspectJobs, BusyGpusThroughWhichNothingMoves) {

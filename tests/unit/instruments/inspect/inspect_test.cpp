@@ -6,6 +6,7 @@
 #include "reports/validate.h"
 #include "src/instruments/inspect/inspect_report.h"
 #include "tests/support/elf_image.h"
+#include "tests/support/fake_machine.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shmemctl::inspect {
@@ -114,6 +115,40 @@ TEST_F(RecordedNode, CountersOfAWindow) {
   EXPECT_EQ(rows[0].delta, 50);
   EXPECT_EQ(rows[1].delta, std::nullopt);
   EXPECT_FALSE(rows[1].reason.empty());
+}
+
+/// A process of GPU 0 whose queue pairs are on the NIC of another socket's GPU.
+TEST(InspectRounds, APortThatComesUpIsInTheNextRound) {
+  fake::FakeMachine machine;
+  machine.add_hgx_node();
+  machine.write("/proc/100/stat",
+                "100 (python3) S 1 1 1 0 -1 0 1 2 3 4 150 50 0 0 20 0 3 0 5 1 2\n");
+  machine.write("/proc/100/environ", std::string("RANK=0\0", 7));
+  machine.write("/shmemctl/rdma/qp",
+                "link mlx5_4/1 lqpn 200 rqpn 1200 type RC state RTS rq-psn 0 sq-psn 0 "
+                "path-mig-state MIGRATED pid 100 comm python3\n");
+  machine.write("/shmemctl/gpu-processes",
+                "gpu 0 pci " + fake::FakeMachine::hgx_gpu(0) +
+                    " uuid GPU-1\ngpu 0 pid 100 used-bytes 1000 busy-percent 90\n");
+  const auto set_ports_of_the_first_socket = [&machine](const char* state) {
+    for (const char* nic : {"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"})
+      machine.write(std::string("/sys/class/infiniband/") + nic + "/ports/1/state", state);
+  };
+  const Sysroot sysroot = machine.sysroot();
+  Inspector inspector(sysroot);
+  const auto ids = [&inspector] {
+    std::vector<std::string> found;
+    for (const Finding& finding : inspector.inspect({{100}, {}}, 0).findings)
+      found.push_back(finding.id);
+    return found;
+  };
+  using Ids = std::vector<std::string>;
+  set_ports_of_the_first_socket("1: DOWN\n");
+  EXPECT_EQ(ids(), Ids{});
+  set_ports_of_the_first_socket("4: ACTIVE\n");
+  EXPECT_EQ(ids(), Ids{"nic-far"});
+  set_ports_of_the_first_socket("1: DOWN\n");
+  EXPECT_EQ(ids(), Ids{});
 }
 
 } // namespace

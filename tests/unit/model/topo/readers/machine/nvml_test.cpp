@@ -263,6 +263,23 @@ TEST_F(FakeNvml, HealthyGpu) {
             "nvmlDeviceGetRetiredPagesPendingStatus: this driver's NVML does not have it");
 }
 
+TEST_F(FakeNvml, ClocksOfMultiprocessorsAndMemory) {
+  const NvmlHealth health =
+      open(gpu_line(0, "0000:18:00.0") + "clock 0 1 345 1980 1200 1980\nclock 0 2 2619 2619 0 0\n")
+          .health(0);
+  EXPECT_EQ(*health.sm_clock.now_MHz, 345U);
+  EXPECT_EQ(*health.sm_clock.max_MHz, 1980U);
+  EXPECT_EQ(*health.sm_clock.application_MHz, 1200U);
+  EXPECT_EQ(*health.sm_clock.default_MHz, 1980U);
+  EXPECT_EQ(*health.memory_clock.now_MHz, 2619U);
+  EXPECT_FALSE(health.memory_clock.application_MHz);
+  EXPECT_EQ(health.memory_clock.default_MHz.origin,
+            "nvmlDeviceGetDefaultApplicationsClock: Not Supported");
+  EXPECT_TRUE(are_clocks_held_by_setting(0x2));
+  EXPECT_FALSE(are_clocks_held_by_setting(0x3)) << "idle";
+  EXPECT_FALSE(are_clocks_held_by_setting(0x4)) << "power";
+}
+
 TEST_F(FakeNvml, NvlinkDomainsOfSeveralMachinesHaveAName) {
   const auto domain = [&](const std::string& lines) {
     return open(gpu_line(0, "0000:18:00.0") + lines).health(0).fabric_domain;
@@ -297,7 +314,8 @@ TEST_F(FakeNvml, HealthOfALostGpuIsUnknownWithTheReason) {
   const NvmlHealth health = nvml.health(0);
   for (const std::string& origin :
        {health.persistence_mode.origin, health.ecc_enabled.origin, health.fabric_state.origin,
-        health.remapped_rows.origin, health.throttle_reasons.origin})
+        health.remapped_rows.origin, health.throttle_reasons.origin,
+        health.sm_clock.default_MHz.origin, health.memory_clock.now_MHz.origin})
     EXPECT_EQ(origin, "nvmlDeviceGetHandleByIndex_v2: GPU is lost");
   EXPECT_FALSE(nvml.p2p_status(0, 0, P2pAccess::read));
   EXPECT_FALSE(nvml.gpu(7).address) << "an index that does not exist";
