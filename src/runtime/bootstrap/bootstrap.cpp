@@ -13,7 +13,7 @@
 namespace shmemctl {
 
 namespace {
-constexpr std::uint64_t max_fact_bytes = 1 << 20;
+constexpr std::uint64_t max_gathered_bytes = 1 << 20;
 }
 
 std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& text,
@@ -21,7 +21,7 @@ std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string&
   const std::vector<std::uint64_t> lengths =
       allgather_value(bootstrap, static_cast<std::uint64_t>(text.size()), deadline);
   const std::uint64_t longest = *std::max_element(lengths.begin(), lengths.end());
-  if (longest > max_fact_bytes)
+  if (longest > max_gathered_bytes)
     throw Error(ExitCode::unavailable, "bootstrap " + std::string(bootstrap.name()),
                 "run an allgather", "a PE announced " + std::to_string(longest) + " bytes",
                 "run the same version of shmemctl on all hosts");
