@@ -1,5 +1,7 @@
 #include "src/runtime/nvshmem/job.h"
 
+#include <fmt/format.h>
+
 #include "src/runtime/rma.h"
 
 namespace shmemctl::nvshmem {
@@ -31,6 +33,12 @@ int existing_pe(World& world, int pe) {
                     "the job has PEs 0 to " + std::to_string(world.rma.n_pes() - 1),
                     "pass one of them");
   return pe;
+}
+
+void require_symmetric(World& world, const void* address) {
+  if (world.rma.locate(address, world.rma.pe()).region <= region::internal)
+    throw wrong_use(fmt::format("address {}", address), "access", "it is not in the symmetric heap",
+                    "use memory that nvshmem_malloc, nvshmem_calloc or nvshmem_align gave");
 }
 
 Compare comparison(int cmp) {

@@ -36,6 +36,8 @@ Error wrong_use(const std::string& subject, const std::string& attempted,
 
 /// The PE; throws Error (usage) if there is none of that number.
 int existing_pe(World& world, int pe);
+/// Throws Error (usage) if the address is in no symmetric heap.
+void require_symmetric(World& world, const void* address);
 /// NVSHMEM_CMP_*, NVSHMEM_SIGNAL_*. Throw Error (usage) for another value.
 Compare comparison(int cmp);
 SignalOp signal_op(int op);

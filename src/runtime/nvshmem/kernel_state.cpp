@@ -41,30 +41,31 @@ struct Driver {
   CUresult (*ctx_get_device)(CUdevice*) = nullptr;
   CUresult (*module_get_global)(CUdeviceptr*, size_t*, CUmodule, const char*) = nullptr;
   CUresult (*library_get_global)(CUdeviceptr*, size_t*, CUlibrary, const char*) = nullptr;
-  CUresult (*memcpy_to_device)(CUdeviceptr, const void*, size_t, CUstream) = nullptr;
 };
 
+Driver find_driver() {
+  Driver found;
+  const char* const asked = std::getenv("SHMEMCTL_CUDA_LIBRARY");
+  const auto library = DynamicLibrary::open({asked && *asked ? asked : "libcuda.so.1"}, nullptr,
+                                            {.stay_loaded = true});
+  auto* const get =
+      library ? library->function<decltype(::cuGetProcAddress)>("cuGetProcAddress_v2") : nullptr;
+  const auto find = [&]<class Function>(Function& function, const char* name) {
+    void* address = nullptr;
+    CUdriverProcAddressQueryResult status{};
+    if (get &&
+        get(name, &address, CUDA_VERSION, CU_GET_PROC_ADDRESS_DEFAULT, &status) == CUDA_SUCCESS)
+      function = reinterpret_cast<Function>(address);
+  };
+  find(found.ctx_get_current, "cuCtxGetCurrent");
+  find(found.ctx_get_device, "cuCtxGetDevice");
+  find(found.module_get_global, "cuModuleGetGlobal");
+  find(found.library_get_global, "cuLibraryGetGlobal");
+  return found;
+}
+
 const Driver& driver() {
-  static const Driver made = [] {
-    Driver found;
-    const char* const asked = std::getenv("SHMEMCTL_CUDA_LIBRARY");
-    static std::optional<DynamicLibrary> library;
-    library = DynamicLibrary::open({asked && *asked ? asked : "libcuda.so.1"}, nullptr,
-                                   {.stay_loaded = true});
-    if (!library)
-      return found;
-    const auto find = [&](auto& function, const char* name) {
-      function =
-          library->function<std::remove_pointer_t<std::remove_reference_t<decltype(function)>>>(
-              name);
-    };
-    find(found.ctx_get_current, "cuCtxGetCurrent");
-    find(found.ctx_get_device, "cuCtxGetDevice");
-    find(found.module_get_global, "cuModuleGetGlobal_v2");
-    find(found.library_get_global, "cuLibraryGetGlobal");
-    find(found.memcpy_to_device, "cuMemcpyHtoDAsync_v2");
-    return found;
-  }();
+  static const Driver made = find_driver();
   return made;
 }
 
@@ -75,18 +76,21 @@ Error refused(const std::string& attempted, const std::string& message) {
       "this PE"};
 }
 
-void write_symbol(const void* symbol, const DeviceJob& job, CUstream stream) {
+/// Where this PE's device has what the symbol names.
+void* address_of(const void* symbol) {
   size_t size = 0;
+  void* address = nullptr;
   cudaError_t result = cudaGetSymbolSize(&size, symbol);
-  if (result == cudaSuccess && size != sizeof job)
+  if (result == cudaSuccess && size != sizeof(DeviceJob))
     throw Error(ExitCode::usage, "libnvshmem_device.a", "use",
                 "its kernels expect a job of " + std::to_string(size) +
-                    " bytes, and this library's has " + std::to_string(sizeof job),
+                    " bytes, and this library's has " + std::to_string(sizeof(DeviceJob)),
                 "link libnvshmem_host.a and libnvshmem_device.a of the same installation");
   if (result == cudaSuccess)
-    result = cudaMemcpyToSymbolAsync(symbol, &job, sizeof job, 0, cudaMemcpyHostToDevice, stream);
+    result = cudaGetSymbolAddress(&address, symbol);
   if (result != cudaSuccess)
-    throw refused("write", cudaGetErrorString(result));
+    throw refused("find", cudaGetErrorString(result));
+  return address;
 }
 
 /// The mutex is held.
@@ -102,19 +106,14 @@ void write(Places& held, PeGpu& gpu) {
                 "it is the calling thread's current device, but this PE's is GPU " +
                     std::to_string(gpu.site().device),
                 "call cudaSetDevice before nvshmem_init, or name the same device after it");
-  const auto stream = static_cast<CUstream>(gpu.stream());
   for (Place& place : held.all) {
     if (!is_old(place))
       continue;
-    if (place.address == 0)
-      write_symbol(place.owner, job, stream);
-    else if (driver().memcpy_to_device(place.address, &job, sizeof job, stream) != CUDA_SUCCESS)
-      throw refused("write",
-                    "the driver refuses to copy to the module's " + std::string(job_symbol));
-  }
-  gpu.wait(stream, "nvshmem: the job for kernels");
-  for (Place& place : held.all)
+    void* const address =
+        place.address != 0 ? reinterpret_cast<void*>(place.address) : address_of(place.owner);
+    gpu.copy(address, &job, sizeof job);
     place.has = job;
+  }
 }
 
 /// Adds the place, and writes the job if there is one.
@@ -131,7 +130,7 @@ void add(Place place) {
 
 template <class Owner>
 bool add_owner(Owner owner, CUresult (*get_global)(CUdeviceptr*, size_t*, Owner, const char*)) {
-  if (!get_global || !driver().memcpy_to_device)
+  if (!get_global)
     throw refused("find", "the CUDA driver is not there, or too old");
   Place place{owner, 0, {}};
   std::size_t size = 0;

@@ -127,7 +127,11 @@ void nvshmem_free(void* ptr) {
 
 void* nvshmem_ptr(const void* ptr, int pe) {
   return nvshmem::guarded([&](World& world) -> void* {
-    return nvshmem::stream_job(world).address(ptr, nvshmem::existing_pe(world, pe));
+    const int target = nvshmem::existing_pe(world, pe);
+    const on_stream::Job job = nvshmem::stream_job(world);
+    const auto into = reinterpret_cast<std::uintptr_t>(ptr) -
+                      reinterpret_cast<std::uintptr_t>(job.device().heap); // huge below it
+    return into < job.device().heap_bytes ? job.address(ptr, target) : nullptr;
   });
 }
 

@@ -18,12 +18,14 @@ namespace {
 
 void put(void* dest, const void* source, std::size_t size_bytes, int pe, bool blocking) {
   nvshmem::guarded([&](World& world) {
+    nvshmem::require_symmetric(world, dest);
     world.rma.put(dest, source, size_bytes, nvshmem::existing_pe(world, pe), 0, blocking);
   });
 }
 
 void get(void* dest, const void* source, std::size_t size_bytes, int pe, bool blocking) {
   nvshmem::guarded([&](World& world) {
+    nvshmem::require_symmetric(world, source);
     world.rma.get(dest, source, size_bytes, nvshmem::existing_pe(world, pe), 0, blocking);
   });
 }
@@ -47,6 +49,7 @@ void for_each_element(const Strides& strides, Move&& move) {
 void put_strided(void* dest, const void* source, const Strides& strides, int pe) {
   nvshmem::guarded([&](World& world) {
     const int target = nvshmem::existing_pe(world, pe);
+    nvshmem::require_symmetric(world, dest);
     for_each_element(strides, [&](std::ptrdiff_t to, std::ptrdiff_t from) {
       world.rma.put(static_cast<std::byte*>(dest) + to,
                     static_cast<const std::byte*>(source) + from, strides.element_bytes, target);
@@ -57,6 +60,7 @@ void put_strided(void* dest, const void* source, const Strides& strides, int pe)
 void get_strided(void* dest, const void* source, const Strides& strides, int pe) {
   nvshmem::guarded([&](World& world) {
     const int origin = nvshmem::existing_pe(world, pe);
+    nvshmem::require_symmetric(world, source);
     for_each_element(strides, [&](std::ptrdiff_t to, std::ptrdiff_t from) {
       world.rma.get(static_cast<std::byte*>(dest) + to,
                     static_cast<const std::byte*>(source) + from, strides.element_bytes, origin);
@@ -73,6 +77,8 @@ struct Signal {
 void put_signal(void* dest, const void* source, std::size_t size_bytes, const Signal& signal,
                 int pe, bool blocking) {
   nvshmem::guarded([&](World& world) {
+    nvshmem::require_symmetric(world, dest);
+    nvshmem::require_symmetric(world, signal.address);
     world.rma.put_signal(dest, source, size_bytes, signal.address, signal.value,
                          nvshmem::signal_op(signal.op), nvshmem::existing_pe(world, pe), 0,
                          blocking);
@@ -90,6 +96,7 @@ std::uint64_t word_of(T value) {
 template <class T>
 T atomic(const T* dest, AtomicOp op, T operand, int pe, T compare = {}) {
   return nvshmem::guarded([&](World& world) {
+    nvshmem::require_symmetric(world, dest);
     const std::uint64_t old =
         world.rma.atomic(const_cast<T*>(dest), {op, sizeof(T), word_of(operand), word_of(compare)},
                          nvshmem::existing_pe(world, pe));
@@ -101,6 +108,7 @@ T atomic(const T* dest, AtomicOp op, T operand, int pe, T compare = {}) {
 template <class T>
 void post(T* dest, AtomicOp op, T operand, int pe) {
   nvshmem::guarded([&](World& world) {
+    nvshmem::require_symmetric(world, dest);
     world.rma.post_atomic(dest, {op, sizeof(T), word_of(operand), 0},
                           nvshmem::existing_pe(world, pe));
   });
@@ -185,6 +193,8 @@ template <class T, class Body>
 auto with_words(const T* words, std::size_t count, const int* status, int cmp, const T* values,
                 bool one_value, Body&& body) {
   return nvshmem::guarded([&](World& world) {
+    if (count > 0)
+      nvshmem::require_symmetric(world, words);
     Words<T> all = words_of(words, count, status, cmp, values, one_value);
     return body(world, all);
   });
@@ -423,6 +433,7 @@ NVSHMEM_COMPAT_WAIT_TYPES(NVSHMEM_COMPAT_X)
 
 void nvshmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe) {
   nvshmem::guarded([&](World& world) {
+    nvshmem::require_symmetric(world, sig_addr);
     world.rma.put_signal(sig_addr, nullptr, 0, sig_addr, signal, nvshmem::signal_op(sig_op),
                          nvshmem::existing_pe(world, pe));
   });
@@ -430,6 +441,7 @@ void nvshmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe)
 
 uint64_t nvshmem_signal_fetch(uint64_t* sig_addr) {
   return nvshmem::guarded([&](World& world) {
+    nvshmem::require_symmetric(world, sig_addr);
     world.rma.progress();
     return world.rma.get_value<std::uint64_t>(sig_addr, world.rma.pe());
   });

@@ -13,6 +13,7 @@ namespace {
 
 void put(void* dest, const void* source, std::size_t size_bytes, int pe, cudaStream_t stream) {
   nvshmem::guarded([&](World& world) {
+    nvshmem::require_symmetric(world, dest);
     on_stream::put(nvshmem::stream_job(world), dest, source, size_bytes,
                    nvshmem::existing_pe(world, pe), stream);
   });
@@ -20,6 +21,7 @@ void put(void* dest, const void* source, std::size_t size_bytes, int pe, cudaStr
 
 void get(void* dest, const void* source, std::size_t size_bytes, int pe, cudaStream_t stream) {
   nvshmem::guarded([&](World& world) {
+    nvshmem::require_symmetric(world, source);
     on_stream::get(nvshmem::stream_job(world), dest, source, size_bytes,
                    nvshmem::existing_pe(world, pe), stream);
   });
@@ -27,12 +29,14 @@ void get(void* dest, const void* source, std::size_t size_bytes, int pe, cudaStr
 
 void iput(const nvshmem::Strided& elements, int pe, cudaStream_t stream) {
   nvshmem::guarded([&](World& world) {
+    nvshmem::require_symmetric(world, elements.target);
     nvshmem::iput(nvshmem::stream_job(world), elements, nvshmem::existing_pe(world, pe), stream);
   });
 }
 
 void iget(const nvshmem::Strided& elements, int pe, cudaStream_t stream) {
   nvshmem::guarded([&](World& world) {
+    nvshmem::require_symmetric(world, elements.source);
     nvshmem::iget(nvshmem::stream_job(world), elements, nvshmem::existing_pe(world, pe), stream);
   });
 }
@@ -46,6 +50,8 @@ struct Signal {
 void put_signal(void* dest, const void* source, std::size_t size_bytes, const Signal& signal,
                 int pe, cudaStream_t stream) {
   nvshmem::guarded([&](World& world) {
+    nvshmem::require_symmetric(world, dest);
+    nvshmem::require_symmetric(world, signal.address);
     on_stream::put_signal(nvshmem::stream_job(world), dest, source, size_bytes, signal.address,
                           signal.value, nvshmem::signal_op(signal.op),
                           nvshmem::existing_pe(world, pe), stream);
@@ -55,6 +61,7 @@ void put_signal(void* dest, const void* source, std::size_t size_bytes, const Si
 template <class T>
 void put_one(T* dest, const T& value, int pe, cudaStream_t stream) {
   nvshmem::guarded([&](World& world) {
+    nvshmem::require_symmetric(world, dest);
     std::uint64_t bits = 0;
     std::memcpy(&bits, &value, sizeof value); // little-endian: its bytes come first
     nvshmem::put_value(nvshmem::stream_job(world), dest, bits, sizeof value,
@@ -66,6 +73,7 @@ void put_one(T* dest, const T& value, int pe, cudaStream_t stream) {
 void get_one(void* value, const void* source, std::size_t size_bytes, int pe, cudaStream_t stream) {
   nvshmem::guarded([&](World& world) {
     const int origin = nvshmem::existing_pe(world, pe);
+    nvshmem::require_symmetric(world, source);
     nvshmem::gpu_of(world).wait(stream, "nvshmemx_g_on_stream");
     world.rma.get(value, source, size_bytes, origin);
   });
@@ -200,6 +208,7 @@ NVSHMEM_COMPAT_WAIT_TYPES(NVSHMEM_COMPAT_X)
 void nvshmemx_signal_op_on_stream(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe,
                                   cudaStream_t stream) {
   nvshmem::guarded([&](World& world) {
+    nvshmem::require_symmetric(world, sig_addr);
     on_stream::signal(nvshmem::stream_job(world), sig_addr, signal, nvshmem::signal_op(sig_op),
                       nvshmem::existing_pe(world, pe), stream);
   });

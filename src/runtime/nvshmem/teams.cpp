@@ -133,6 +133,8 @@ void make_predefined_teams(World& world) {
 }
 
 bool is_member(World& world, nvshmem_team_t team) {
+  if (team == team_shared || team == team_leaders) // the runtime's own
+    return false;
   return world.teams.valid(team) && (team != NVSHMEM_TEAM_GPU_LEADERS_INDEX || leads_its_gpu);
 }
 

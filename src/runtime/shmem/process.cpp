@@ -246,7 +246,7 @@ struct Process {
     RuntimeRequest request;
     request.options = &options;
     request.environment = environment;
-    request.share_static_data = true;
+    request.share_static_data = wanted_init.share_static_data;
     request.gpu = wanted_init.gpu;
     request.gpu_device = wanted_init.gpu_device;
     request.bootstrap.uid = std::move(wanted_init.uid);
