@@ -405,6 +405,24 @@ void start_by_mpi() {
   nvshmemx_init_attr(NVSHMEMX_INIT_WITH_MPI_COMM, &attr);
 }
 
+/// A function of the fake driver, whose contexts are its devices' numbers from 1.
+template <class Function>
+Function* driver_function(const char* name) {
+  void* const library = dlopen(std::getenv("SHMEMCTL_CUDA_LIBRARY"), RTLD_NOW);
+  const auto get = reinterpret_cast<CUresult (*)(const char*, void**, int, cuuint64_t, void*)>(
+      library ? dlsym(library, "cuGetProcAddress_v2") : nullptr);
+  void* function = nullptr;
+  if (!get || get(name, &function, CUDA_VERSION, 0, nullptr) != CUDA_SUCCESS)
+    std::exit(77);
+  return reinterpret_cast<Function*>(function);
+}
+
+void set_device(int device) {
+  driver_function<CUresult(unsigned)>("cuInit")(0);
+  const auto context = reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(device + 1));
+  driver_function<CUresult(CUcontext)>("cuCtxSetCurrent")(context);
+}
+
 void make_mistake(const std::string& which) {
   auto* const words = static_cast<std::uint64_t*>(nvshmem_calloc(4, 8));
   std::uint64_t value = 0;
@@ -424,6 +442,10 @@ void make_mistake(const std::string& which) {
     DeviceJob job;
     Variable module = {"nvshmemi_device_job", &job, sizeof job - 8};
     nvshmemx_cumodule_init(reinterpret_cast<CUmodule>(&module));
+  }
+  if (which == "device") {
+    set_device((me + 1) % 2);
+    nvshmem_malloc(8);
   }
   if (which == "again") {
     nvshmem_finalize();
@@ -472,6 +494,9 @@ int main(int argc, char** argv) {
     return 1;
   if (mode == "uid") {
     start_by_id(std::atoi(argv[2]), std::atoi(argv[3]), argv[4]);
+  } else if (mode == "current") {
+    set_device(1);
+    nvshmem_init();
   } else if (mode == "mpi") {
     start_by_mpi();
   } else if (mode == "openshmem") {
@@ -487,7 +512,10 @@ int main(int argc, char** argv) {
   }
   me = nvshmem_my_pe();
   n = nvshmem_n_pes();
-  if (mode == "mpi" || mode == "openshmem") {
+  if (mode == "current") {
+    CHECK(nvshmem_team_n_pes(NVSHMEMI_TEAM_SAME_GPU) == n); // not by turns
+    CHECK(nvshmem_malloc(8) != nullptr);
+  } else if (mode == "mpi" || mode == "openshmem") {
     CHECK(n == std::atoi(argv[2]));
     test_signals();
   } else if (mode == "uid") {
