@@ -53,6 +53,12 @@ __device__ inline bool check_aligned(const DeviceJob& job, DeviceCall call, Devi
 
 } // namespace detail
 
+/// The host ends the job when it sees the report; the calling thread goes on.
+inline __device__ __noinline__ void ask_for_exit(const DeviceJob& job, int status) {
+  detail::report_call(job, WaitKind::exit_asked, DeviceCall::none, DeviceArgument::none, -1, 0,
+                      static_cast<std::uint32_t>(status));
+}
+
 /// A put or get: `size_bytes` at the symmetric address `there`, of that PE.
 inline __device__ __noinline__ bool check_transfer(const DeviceJob& job, DeviceCall call,
                                                    DeviceArgument argument, const void* there,

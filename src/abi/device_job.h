@@ -38,7 +38,8 @@ enum class WaitKind : std::uint64_t {
   misaligned,    ///< address `seen` is not a multiple of `expected` bytes
   no_such_team,  ///< `seen` is not the number of a team; the largest is `expected`
   no_such_value, ///< `seen` is none of the call's comparisons or operations
-  calls_differ   ///< this PE's CollectiveCall is `expected`, that of PE `peer` is `seen`
+  calls_differ,  ///< this PE's CollectiveCall is `expected`, that of PE `peer` is `seen`
+  exit_asked     ///< not an error of the library: the kernel asked the job to end, with `seen`
 };
 
 /// A call by NVSHMEM's name, in a report of wrong arguments.

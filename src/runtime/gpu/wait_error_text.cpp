@@ -148,6 +148,7 @@ bool is_of_call(WaitKind kind) {
   case WaitKind::no_such_team:
   case WaitKind::no_such_value:
   case WaitKind::calls_differ:
+  case WaitKind::exit_asked:
     return true;
   default:
     return false;
@@ -220,6 +221,11 @@ WaitErrorText describe_wait(const WaitReport& report, int pe, double timeout_s,
         "pass one of the constants that the call's description names");
   case WaitKind::calls_differ:
     return differing_calls(report);
+  case WaitKind::exit_asked:
+    return {ExitCode::interrupted, "continue",
+            fmt::format("it called nvshmem_global_exit with status {}",
+                        static_cast<std::int32_t>(report.seen)),
+            "check why the program ends the job"};
   case WaitKind::no_path:
     return {ExitCode::unavailable, "reach " + waited_for(report, pe),
             "kernels have no path to it" + (no_path.empty() ? "" : ": " + no_path),

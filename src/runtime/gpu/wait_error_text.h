@@ -16,8 +16,8 @@ struct WaitErrorText {
 
 /// Whether the report concerns the kernels' network: then DeviceNetworkPart has the text.
 bool is_of_network(WaitKind kind);
-/// Whether the report is of a call with wrong arguments, so that its thread, call and argument are
-/// set.
+/// Whether the report is of a call with wrong arguments, or of one that ends the job, so that its
+/// thread, call and argument are set.
 bool is_of_call(WaitKind kind);
 /// The text for all other kinds.
 /// @param pe      whose kernel it was

@@ -70,28 +70,28 @@ NVSHMEM_COMPAT_NOT_FETCHING(atomic_xor)
 
 #define NVSHMEM_COMPAT_FETCHING(T, N, OP)                                                          \
   NVSHMEM_COMPAT_SHARED T nvshmem_##N##_##OP(T* dest, T value, int pe)                             \
-      NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::OP<T>(dest, value, pe);)
+      NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::OP<T>(dest, value, pe););
 #define NVSHMEM_COMPAT_NOT_FETCHING(T, N, OP)                                                      \
   NVSHMEM_COMPAT_SHARED void nvshmem_##N##_##OP(T* dest, T value, int pe)                          \
-      NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::OP<T>(dest, value, pe);)
+      NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::OP<T>(dest, value, pe););
 
 #define NVSHMEM_COMPAT_X(T, N)                                                                     \
   NVSHMEM_COMPAT_SHARED T nvshmem_##N##_atomic_fetch(const T* source, int pe)                      \
-      NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::atomic_fetch<T>(source, pe);)                  \
-          NVSHMEM_COMPAT_NOT_FETCHING(T, N, atomic_set) NVSHMEM_COMPAT_FETCHING(T, N, atomic_swap)
+      NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::atomic_fetch<T>(source, pe););                 \
+  NVSHMEM_COMPAT_NOT_FETCHING(T, N, atomic_set) NVSHMEM_COMPAT_FETCHING(T, N, atomic_swap)
 NVSHMEM_COMPAT_AMO_EXTENDED_TYPES(NVSHMEM_COMPAT_X)
 #undef NVSHMEM_COMPAT_X
 
 #define NVSHMEM_COMPAT_X(T, N)                                                                     \
   NVSHMEM_COMPAT_SHARED T nvshmem_##N##_atomic_compare_swap(T* dest, T cond, T value, int pe)      \
       NVSHMEM_COMPAT_BODY(                                                                         \
-          return shmemctl::nvshmem::atomic_compare_swap<T>(dest, cond, value, pe);)                \
-          NVSHMEM_COMPAT_SHARED T nvshmem_##N##_atomic_fetch_inc(T* dest, int pe)                  \
-              NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::atomic_fetch_add<T>(dest, 1, pe);)     \
-                  NVSHMEM_COMPAT_SHARED void nvshmem_##N##_atomic_inc(T* dest, int pe)             \
-                      NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::atomic_add<T>(dest, 1, pe);)          \
-                          NVSHMEM_COMPAT_FETCHING(T, N, atomic_fetch_add)                          \
-                              NVSHMEM_COMPAT_NOT_FETCHING(T, N, atomic_add)
+          return shmemctl::nvshmem::atomic_compare_swap<T>(dest, cond, value, pe););               \
+  NVSHMEM_COMPAT_SHARED T nvshmem_##N##_atomic_fetch_inc(T* dest, int pe)                          \
+      NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::atomic_fetch_add<T>(dest, 1, pe););            \
+  NVSHMEM_COMPAT_SHARED void nvshmem_##N##_atomic_inc(T* dest, int pe)                             \
+      NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::atomic_add<T>(dest, 1, pe););                         \
+  NVSHMEM_COMPAT_FETCHING(T, N, atomic_fetch_add)                                                  \
+  NVSHMEM_COMPAT_NOT_FETCHING(T, N, atomic_add)
 NVSHMEM_COMPAT_AMO_TYPES(NVSHMEM_COMPAT_X)
 #undef NVSHMEM_COMPAT_X
 

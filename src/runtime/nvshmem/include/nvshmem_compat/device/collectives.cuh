@@ -120,24 +120,24 @@ __device__ inline int maxloc_reduce(int team, void* dest, const void* source, st
   LINKAGE int nvshmem##PREFIX##_##NAME##SUFFIX(nvshmem_team_t team, T* dest, const T* source,      \
                                                size_t nelems, int PE_root)                         \
       NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::broadcast<shmemctl::nvshmem::SCOPE>(           \
-                                     team, dest, source, nelems * (bytes), PE_root);)
+                                     team, dest, source, nelems * (bytes), PE_root););
 #define NVSHMEM_COMPAT_MOVE_ALL(LINKAGE, SCOPE, PREFIX, SUFFIX, NAME, CALL, T, bytes)              \
   LINKAGE int nvshmem##PREFIX##_##NAME##SUFFIX(nvshmem_team_t team, T* dest, const T* source,      \
                                                size_t nelems)                                      \
       NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::CALL<shmemctl::nvshmem::SCOPE>(                \
-                                     team, dest, source, nelems * (bytes));)
+                                     team, dest, source, nelems * (bytes)););
 #define NVSHMEM_COMPAT_COMBINE(LINKAGE, SCOPE, PREFIX, SUFFIX, N, T, OP, VALUE)                    \
   LINKAGE int nvshmem##PREFIX##_##N##_##OP##_reduce##SUFFIX(nvshmem_team_t team, T* dest,          \
                                                             const T* source, size_t nreduce)       \
       NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::reduce<shmemctl::nvshmem::SCOPE,               \
                                                            shmemctl::device::ReduceOp::VALUE>(     \
-                                     team, dest, source, nreduce);)                                \
-          LINKAGE int nvshmem##PREFIX##_##N##_##OP##_reducescatter##SUFFIX(                        \
-              nvshmem_team_t team, T* dest, const T* source, size_t nreduce)                       \
-              NVSHMEM_COMPAT_BODY(                                                                 \
-                  return shmemctl::nvshmem::reducescatter<shmemctl::nvshmem::SCOPE,                \
-                                                          shmemctl::device::ReduceOp::VALUE>(      \
-                             team, dest, source, nreduce);)
+                                     team, dest, source, nreduce););                               \
+  LINKAGE int nvshmem##PREFIX##_##N##_##OP##_reducescatter##SUFFIX(                                \
+      nvshmem_team_t team, T* dest, const T* source, size_t nreduce)                               \
+      NVSHMEM_COMPAT_BODY(                                                                         \
+          return shmemctl::nvshmem::reducescatter<shmemctl::nvshmem::SCOPE,                        \
+                                                  shmemctl::device::ReduceOp::VALUE>(              \
+                     team, dest, source, nreduce););
 
 #define NVSHMEM_COMPAT_X(T, N)                                                                     \
   NVSHMEM_COMPAT_SCOPES(NVSHMEM_COMPAT_BROADCAST, N##_broadcast, T, sizeof(T))                     \
@@ -174,7 +174,7 @@ NVSHMEM_COMPAT_DEVICE int nvshmemx_double2_maxloc_reduce_block(nvshmem_team_t te
                                                                const double2* source,
                                                                size_t nreduce)
     NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::maxloc_reduce<shmemctl::nvshmem::Block>(
-                                   team, dest, source, nreduce);)
+                                   team, dest, source, nreduce););
 #endif
 
 #endif

@@ -27,7 +27,7 @@
 #include "shmemctl/device/kernels/nvshmem_device.cuh"
 #endif
 
-/* NVSHMEM_COMPAT_BODY(statements): of a function, where it is defined.
+/* NVSHMEM_COMPAT_BODY(statements): of a function, where it is defined; a semicolon follows.
  * NVSHMEM_COMPAT_SHARED: a function that the host library has, too; NVSHMEM_COMPAT_DEVICE: of
  * kernels alone. */
 #ifdef SHMEMCTL_KERNELS_ON_HOST
@@ -41,7 +41,7 @@
 #define NVSHMEM_COMPAT_SHARED extern "C" __host__ __device__ inline
 #define NVSHMEM_COMPAT_DEVICE extern "C" __device__ inline
 #else
-#define NVSHMEM_COMPAT_BODY(...) ;
+#define NVSHMEM_COMPAT_BODY(...)
 #define NVSHMEM_COMPAT_SHARED extern "C" __host__ __device__
 #define NVSHMEM_COMPAT_DEVICE extern "C" __device__
 #endif

@@ -33,20 +33,19 @@ __device__ inline int sync(int team) {
 } // namespace shmemctl::nvshmem
 #endif
 
-NVSHMEM_COMPAT_SHARED void nvshmem_fence(void)
-    NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::fence();) NVSHMEM_COMPAT_SHARED void nvshmem_quiet(void)
-        NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::quiet();)
+NVSHMEM_COMPAT_SHARED void nvshmem_fence(void) NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::fence(););
+NVSHMEM_COMPAT_SHARED void nvshmem_quiet(void) NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::quiet(););
 
 #define NVSHMEM_COMPAT_MEET(LINKAGE, SCOPE, PREFIX, SUFFIX, unused)                                \
-  LINKAGE int nvshmem##PREFIX##_barrier##SUFFIX(nvshmem_team_t team) NVSHMEM_COMPAT_BODY(          \
-      return shmemctl::nvshmem::barrier<shmemctl::nvshmem::SCOPE>(team);)                          \
-      LINKAGE void nvshmem##PREFIX##_barrier_all##SUFFIX(void) NVSHMEM_COMPAT_BODY(                \
-          shmemctl::nvshmem::barrier<shmemctl::nvshmem::SCOPE>(NVSHMEM_TEAM_WORLD);)               \
-          LINKAGE int nvshmem##PREFIX##_team_sync##SUFFIX(nvshmem_team_t team)                     \
-              NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::sync<shmemctl::nvshmem::SCOPE>(team);) \
-                  LINKAGE void nvshmem##PREFIX##_sync_all##SUFFIX(void) NVSHMEM_COMPAT_BODY(       \
-                      shmemctl::nvshmem::sync<shmemctl::nvshmem::SCOPE>(NVSHMEM_TEAM_WORLD);)
-            NVSHMEM_COMPAT_SCOPES(NVSHMEM_COMPAT_MEET, )
+  LINKAGE int nvshmem##PREFIX##_barrier##SUFFIX(nvshmem_team_t team)                               \
+      NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::barrier<shmemctl::nvshmem::SCOPE>(team););     \
+  LINKAGE void nvshmem##PREFIX##_barrier_all##SUFFIX(void) NVSHMEM_COMPAT_BODY(                    \
+      shmemctl::nvshmem::barrier<shmemctl::nvshmem::SCOPE>(NVSHMEM_TEAM_WORLD););                  \
+  LINKAGE int nvshmem##PREFIX##_team_sync##SUFFIX(nvshmem_team_t team)                             \
+      NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::sync<shmemctl::nvshmem::SCOPE>(team););        \
+  LINKAGE void nvshmem##PREFIX##_sync_all##SUFFIX(void)                                            \
+      NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::sync<shmemctl::nvshmem::SCOPE>(NVSHMEM_TEAM_WORLD););
+NVSHMEM_COMPAT_SCOPES(NVSHMEM_COMPAT_MEET, )
 #undef NVSHMEM_COMPAT_MEET
 #define nvshmemx_sync_warp nvshmemx_team_sync_warp
 #define nvshmemx_sync_block nvshmemx_team_sync_block

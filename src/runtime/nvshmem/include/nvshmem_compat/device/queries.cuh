@@ -41,6 +41,14 @@ __device__ inline void* pointer_to(const void* local, int pe) {
   return device::pointer_to(job, const_cast<void*>(local), pe);
 }
 
+/// The thread ends; the job does when the host has seen it.
+__device__ inline void global_exit(int status) {
+  device::ask_for_exit(this_job(), status);
+#ifndef SHMEMCTL_KERNELS_ON_HOST
+  asm volatile("exit;");
+#endif
+}
+
 __device__ inline void copy_name(char* to, const char* name) {
   int i = 0;
   for (; name[i] != '\0' && i < NVSHMEM_MAX_NAME_LEN - 1; ++i)
@@ -52,33 +60,38 @@ __device__ inline void copy_name(char* to, const char* name) {
 #endif
 
 NVSHMEM_COMPAT_SHARED int nvshmem_my_pe(void)
-    NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::this_job().pe;) NVSHMEM_COMPAT_SHARED
-    int nvshmem_n_pes(void)
-        NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::this_job().n_pes;) NVSHMEM_COMPAT_SHARED
-    void* nvshmem_ptr(const void* dest, int pe)
-        NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::pointer_to(dest, pe);)
-    /* There is no multicast memory. */
-    NVSHMEM_COMPAT_SHARED void* nvshmemx_mc_ptr(nvshmem_team_t team, const void* ptr)
-        NVSHMEM_COMPAT_BODY((void)team; (void)ptr; return nullptr;)
+    NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::this_job().pe;);
+NVSHMEM_COMPAT_SHARED
+int nvshmem_n_pes(void) NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::this_job().n_pes;);
+NVSHMEM_COMPAT_SHARED
+void* nvshmem_ptr(const void* dest, int pe)
+    NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::pointer_to(dest, pe););
+/* There is no multicast memory. */
+NVSHMEM_COMPAT_SHARED void* nvshmemx_mc_ptr(nvshmem_team_t team, const void* ptr)
+    NVSHMEM_COMPAT_BODY((void)team; (void)ptr; return nullptr;);
 
-            NVSHMEM_COMPAT_SHARED
-    int nvshmem_team_my_pe(nvshmem_team_t team)
-        NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::team_my_pe(team);) NVSHMEM_COMPAT_SHARED
-    int nvshmem_team_n_pes(nvshmem_team_t team)
-        NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::team_n_pes(team);) NVSHMEM_COMPAT_SHARED
-    int nvshmem_team_translate_pe(nvshmem_team_t src_team, int src_pe, nvshmem_team_t dest_team)
-        NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::team_translate_pe(src_team, src_pe,
-                                                                        dest_team);)
+NVSHMEM_COMPAT_SHARED
+int nvshmem_team_my_pe(nvshmem_team_t team)
+    NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::team_my_pe(team););
+NVSHMEM_COMPAT_SHARED
+int nvshmem_team_n_pes(nvshmem_team_t team)
+    NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::team_n_pes(team););
+NVSHMEM_COMPAT_SHARED
+int nvshmem_team_translate_pe(nvshmem_team_t src_team, int src_pe, nvshmem_team_t dest_team)
+    NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::team_translate_pe(src_team, src_pe, dest_team););
 
-            NVSHMEM_COMPAT_SHARED void nvshmem_info_get_version(int* major, int* minor)
-                NVSHMEM_COMPAT_BODY(*major = NVSHMEM_MAJOR_VERSION;
-                                    *minor = NVSHMEM_MINOR_VERSION;) NVSHMEM_COMPAT_SHARED
-    void nvshmem_info_get_name(char* name)
-        NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::copy_name(name, NVSHMEM_VENDOR_STRING);)
-            NVSHMEM_COMPAT_SHARED
-    void nvshmemx_vendor_get_version_info(int* major, int* minor, int* patch)
-        NVSHMEM_COMPAT_BODY(*major = NVSHMEM_VENDOR_MAJOR_VERSION;
-                            *minor = NVSHMEM_VENDOR_MINOR_VERSION;
-                            *patch = NVSHMEM_VENDOR_PATCH_VERSION;)
+NVSHMEM_COMPAT_SHARED void nvshmem_global_exit(int status)
+    NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::global_exit(status););
+
+NVSHMEM_COMPAT_SHARED void nvshmem_info_get_version(int* major, int* minor)
+    NVSHMEM_COMPAT_BODY(*major = NVSHMEM_MAJOR_VERSION; *minor = NVSHMEM_MINOR_VERSION;);
+NVSHMEM_COMPAT_SHARED
+void nvshmem_info_get_name(char* name)
+    NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::copy_name(name, NVSHMEM_VENDOR_STRING););
+NVSHMEM_COMPAT_SHARED
+void nvshmemx_vendor_get_version_info(int* major, int* minor, int* patch)
+    NVSHMEM_COMPAT_BODY(*major = NVSHMEM_VENDOR_MAJOR_VERSION;
+                        *minor = NVSHMEM_VENDOR_MINOR_VERSION;
+                        *patch = NVSHMEM_VENDOR_PATCH_VERSION;);
 
 #endif

@@ -103,12 +103,12 @@ __device__ inline void iget(void* dest, const void* source, std::ptrdiff_t dst, 
 #define NVSHMEM_COMPAT_MOVE(LINKAGE, SCOPE, PREFIX, SUFFIX, NAME, CALL, T, bytes)                  \
   LINKAGE void nvshmem##PREFIX##_##NAME##SUFFIX(T* dest, const T* source, size_t nelems, int pe)   \
       NVSHMEM_COMPAT_BODY(                                                                         \
-          shmemctl::nvshmem::CALL<shmemctl::nvshmem::SCOPE>(dest, source, nelems * (bytes), pe);)
+          shmemctl::nvshmem::CALL<shmemctl::nvshmem::SCOPE>(dest, source, nelems * (bytes), pe););
 #define NVSHMEM_COMPAT_MOVE_STRIDED(LINKAGE, SCOPE, PREFIX, SUFFIX, NAME, CALL, T, bytes)          \
   LINKAGE void nvshmem##PREFIX##_##NAME##SUFFIX(T* dest, const T* source, ptrdiff_t dst,           \
                                                 ptrdiff_t sst, size_t nelems, int pe)              \
       NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::CALL<shmemctl::nvshmem::SCOPE, bytes>(                \
-                              dest, source, dst, sst, nelems, pe);)
+                              dest, source, dst, sst, nelems, pe););
 
 #define NVSHMEM_COMPAT_X(T, N)                                                                     \
   NVSHMEM_COMPAT_SCOPES(NVSHMEM_COMPAT_MOVE, N##_put, put, T, sizeof(T))                           \
@@ -118,14 +118,13 @@ __device__ inline void iget(void* dest, const void* source, std::ptrdiff_t dst, 
   NVSHMEM_COMPAT_SCOPES(NVSHMEM_COMPAT_MOVE_STRIDED, N##_iput, iput, T, sizeof(T))                 \
   NVSHMEM_COMPAT_SCOPES(NVSHMEM_COMPAT_MOVE_STRIDED, N##_iget, iget, T, sizeof(T))                 \
   NVSHMEM_COMPAT_SHARED void nvshmem_##N##_p(T* dest, const T value, int pe)                       \
-      NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::p<T>(dest, value, pe);)                               \
-          NVSHMEM_COMPAT_SHARED T nvshmem_##N##_g(const T* source, int pe)                         \
-              NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::g<T>(source, pe);)
+      NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::p<T>(dest, value, pe););                              \
+  NVSHMEM_COMPAT_SHARED T nvshmem_##N##_g(const T* source, int pe)                                 \
+      NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::g<T>(source, pe););
 NVSHMEM_COMPAT_RMA_TYPES(NVSHMEM_COMPAT_X)
 #undef NVSHMEM_COMPAT_X
 
-/* By size: scopes' names end with it, but for mem: nvshmemx_put64_nbi_warp, nvshmemx_putmem_warp.
- */
+/* By size: nvshmemx_put64_nbi_warp; in bytes: nvshmemx_putmem_nbi_warp. */
 #define NVSHMEM_COMPAT_X(N, bytes)                                                                 \
   NVSHMEM_COMPAT_SCOPES(NVSHMEM_COMPAT_MOVE, put##N, put, void, bytes)                             \
   NVSHMEM_COMPAT_SCOPES(NVSHMEM_COMPAT_MOVE, get##N, get, void, bytes)                             \

@@ -76,7 +76,7 @@ __device__ inline std::uint64_t signal_fetch(const std::uint64_t* sig_addr) {
                                                 uint64_t* sig_addr, uint64_t signal, int sig_op,   \
                                                 int pe)                                            \
       NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::CALL<shmemctl::nvshmem::SCOPE>(                       \
-                              dest, source, nelems * (bytes), sig_addr, signal, sig_op, pe);)
+                              dest, source, nelems * (bytes), sig_addr, signal, sig_op, pe););
 
 #define NVSHMEM_COMPAT_X(T, N)                                                                     \
   NVSHMEM_COMPAT_SCOPES(NVSHMEM_COMPAT_PUT_SIGNAL, N##_put_signal, put_signal, T, sizeof(T))       \
@@ -94,9 +94,8 @@ NVSHMEM_COMPAT_SCOPES(NVSHMEM_COMPAT_PUT_SIGNAL, putmem_signal_nbi, put_signal_n
 
 NVSHMEM_COMPAT_SHARED void nvshmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int sig_op,
                                               int pe)
-    NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::signal_op(sig_addr, signal, sig_op,
-                                                     pe);) NVSHMEM_COMPAT_SHARED uint64_t
-    nvshmem_signal_fetch(uint64_t* sig_addr)
-        NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::signal_fetch(sig_addr);)
+    NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::signal_op(sig_addr, signal, sig_op, pe););
+NVSHMEM_COMPAT_SHARED uint64_t nvshmem_signal_fetch(uint64_t* sig_addr)
+    NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::signal_fetch(sig_addr););
 
 #endif

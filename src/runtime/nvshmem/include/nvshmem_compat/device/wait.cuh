@@ -169,41 +169,39 @@ __device__ inline std::size_t test_some(const T* ivars, std::size_t nelems, std:
 
 NVSHMEM_COMPAT_SHARED uint64_t nvshmem_signal_wait_until(uint64_t* sig_addr, int cmp,
                                                          uint64_t cmp_value)
-    NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::signal_wait_until(sig_addr, cmp, cmp_value);)
+    NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::signal_wait_until(sig_addr, cmp, cmp_value););
 
 #define NVSHMEM_COMPAT_SEVERAL(RESULT, T, N, CALL)                                                 \
   NVSHMEM_COMPAT_SHARED RESULT nvshmem_##N##_##CALL(T* ivars, size_t nelems, const int* status,    \
                                                     int cmp, T cmp_value)                          \
       NVSHMEM_COMPAT_BODY(                                                                         \
-          return shmemctl::nvshmem::CALL<T>(ivars, nelems, status, cmp, cmp_value);)               \
-          NVSHMEM_COMPAT_SHARED RESULT nvshmem_##N##_##CALL##_vector(                              \
-              T* ivars, size_t nelems, const int* status, int cmp, T* cmp_values)                  \
-              NVSHMEM_COMPAT_BODY(                                                                 \
-                  return shmemctl::nvshmem::CALL<T>(ivars, nelems, status, cmp,                    \
-                                                    static_cast<const T*>(cmp_values));)
+          return shmemctl::nvshmem::CALL<T>(ivars, nelems, status, cmp, cmp_value););              \
+  NVSHMEM_COMPAT_SHARED RESULT nvshmem_##N##_##CALL##_vector(                                      \
+      T* ivars, size_t nelems, const int* status, int cmp, T* cmp_values)                          \
+      NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::CALL<T>(ivars, nelems, status, cmp,            \
+                                                            static_cast<const T*>(cmp_values)););
 #define NVSHMEM_COMPAT_SOME(T, N, CALL)                                                            \
   NVSHMEM_COMPAT_SHARED size_t nvshmem_##N##_##CALL(T* ivars, size_t nelems, size_t* indices,      \
                                                     const int* status, int cmp, T cmp_value)       \
       NVSHMEM_COMPAT_BODY(                                                                         \
-          return shmemctl::nvshmem::CALL<T>(ivars, nelems, indices, status, cmp, cmp_value);)      \
-          NVSHMEM_COMPAT_SHARED size_t nvshmem_##N##_##CALL##_vector(                              \
-              T* ivars, size_t nelems, size_t* indices, const int* status, int cmp, T* cmp_values) \
-              NVSHMEM_COMPAT_BODY(                                                                 \
-                  return shmemctl::nvshmem::CALL<T>(ivars, nelems, indices, status, cmp,           \
-                                                    static_cast<const T*>(cmp_values));)
+          return shmemctl::nvshmem::CALL<T>(ivars, nelems, indices, status, cmp, cmp_value););     \
+  NVSHMEM_COMPAT_SHARED size_t nvshmem_##N##_##CALL##_vector(                                      \
+      T* ivars, size_t nelems, size_t* indices, const int* status, int cmp, T* cmp_values)         \
+      NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::CALL<T>(ivars, nelems, indices, status, cmp,   \
+                                                            static_cast<const T*>(cmp_values)););
 
 #define NVSHMEM_COMPAT_X(T, N)                                                                     \
   NVSHMEM_COMPAT_SHARED void nvshmem_##N##_wait_until(T* ivar, int cmp, T cmp_value)               \
-      NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::wait_until<T>(ivar, cmp, cmp_value);)                 \
-          NVSHMEM_COMPAT_SHARED int nvshmem_##N##_test(T* ivar, int cmp, T cmp_value)              \
-              NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::test<T>(ivar, cmp, cmp_value);)        \
-                  NVSHMEM_COMPAT_SEVERAL(void, T, N, wait_until_all)                               \
-                      NVSHMEM_COMPAT_SEVERAL(size_t, T, N, wait_until_any)                         \
-                          NVSHMEM_COMPAT_SOME(T, N, wait_until_some)                               \
-                              NVSHMEM_COMPAT_SEVERAL(int, T, N, test_all)                          \
-                                  NVSHMEM_COMPAT_SEVERAL(size_t, T, N, test_any)                   \
-                                      NVSHMEM_COMPAT_SOME(T, N, test_some)
-        NVSHMEM_COMPAT_WAIT_TYPES(NVSHMEM_COMPAT_X)
+      NVSHMEM_COMPAT_BODY(shmemctl::nvshmem::wait_until<T>(ivar, cmp, cmp_value););                \
+  NVSHMEM_COMPAT_SHARED int nvshmem_##N##_test(T* ivar, int cmp, T cmp_value)                      \
+      NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::test<T>(ivar, cmp, cmp_value););               \
+  NVSHMEM_COMPAT_SEVERAL(void, T, N, wait_until_all)                                               \
+  NVSHMEM_COMPAT_SEVERAL(size_t, T, N, wait_until_any)                                             \
+  NVSHMEM_COMPAT_SOME(T, N, wait_until_some)                                                       \
+  NVSHMEM_COMPAT_SEVERAL(int, T, N, test_all)                                                      \
+  NVSHMEM_COMPAT_SEVERAL(size_t, T, N, test_any)                                                   \
+  NVSHMEM_COMPAT_SOME(T, N, test_some)
+NVSHMEM_COMPAT_WAIT_TYPES(NVSHMEM_COMPAT_X)
 #undef NVSHMEM_COMPAT_X
 
 #undef NVSHMEM_COMPAT_SEVERAL
