@@ -129,3 +129,14 @@ def source(rows):
     return ("#include <nvshmem.h>\n#include <nvshmemx.h>\n#include <type_traits>\n" + checks +
             f"__global__ void addresses(void** at) {{\n{addresses}}}\n"
             "int main() {\n  addresses<<<1, 1>>>(nullptr);\n  return 0;\n}\n")
+
+
+def calls(rows):
+    """A program with a kernel for each of these functions, which calls it: `call_NAME`."""
+    kernels = []
+    for name, _, arguments in rows:
+        types = arguments.split(", ") if arguments else []
+        parameters = ", ".join(f"{c_type} a{i}" for i, c_type in enumerate(types))
+        values = ", ".join(f"a{i}" for i in range(len(types)))
+        kernels.append(f"extern \"C\" __global__ void call_{name}({parameters}) {{ {name}({values}); }}\n")
+    return "#include <nvshmem.h>\n" + "".join(kernels) + "int main() { return 0; }\n"
