@@ -308,25 +308,26 @@ __device__ inline void run_program_by_names(std::byte* heap, const RmaStep* step
 }
 
 /// Broadcast, fcollect, alltoall, reduce and reducescatter of a list of calls; others are left out.
-/// By one scope of each PE. `wrong` counts results that are not as they should be.
+/// By one scope of each PE, in `heap_bytes` of symmetric memory at `heap`. `wrong` counts results
+/// that are not as they should be. Teams are 0 to 2, as numbers; `n_teams` fewer of them.
 template <class Scope>
 class CollectivesByNames {
 public:
-  __device__ CollectivesByNames(const DeviceJob& job, const Call* calls, int count,
-                                std::uint64_t* wrong)
-      : job_(job), calls_(calls), count_(count), wrong_(wrong) {}
+  __device__ CollectivesByNames(std::byte* heap, std::size_t heap_bytes, const Call* calls,
+                                int count, std::uint64_t* wrong, int n_teams = 3)
+      : heap_(heap), heap_bytes_(heap_bytes), calls_(calls), count_(count), wrong_(wrong),
+        n_teams_(n_teams) {}
 
   __device__ void run() {
-    for (int step = 0; step < count_; ++step) {
-      if (!Scope::all(device::load_relaxed(&job_.report->state) == WaitReport::none))
-        return; // who has given up does not go on
-      const Call call = calls_[step];
+    for (int step = 0; step < count_ && !failed_; ++step) {
+      Call call = calls_[step];
+      call.team %= n_teams_;
       me_ = nvshmem_team_my_pe(call.team);
       if (me_ < 0)
         continue;
       n_ = nvshmem_team_n_pes(call.team);
       if (call.kind == Call::sync)
-        expect(Names<Scope>::barrier(call.team) == 0);
+        done(Names<Scope>::barrier(call.team));
       else if (call.kind == Call::broadcast || call.kind == Call::fcollect ||
                call.kind == Call::alltoall)
         move(call, step);
@@ -342,17 +343,22 @@ private:
     if (!right)
       device::atomic_word_add(wrong_, std::uint64_t{1});
   }
+  /// Of a call: the same in all threads of the scope. Who has failed does not go on.
+  __device__ void done(int status) {
+    failed_ = failed_ || status != 0;
+    expect(status == 0);
+  }
   __device__ std::size_t members() const { return static_cast<std::size_t>(n_); }
   __device__ int pe_of(const Call& call, int member) const {
     return nvshmem_team_translate_pe(call.team, member, NVSHMEM_TEAM_WORLD);
   }
 
   __device__ __noinline__ void move(const Call& call, int step) {
-    std::byte* const dest = job_.heap + call.to;
-    std::byte* const source = job_.heap + job_.heap_bytes / 2 + call.from;
+    std::byte* const dest = heap_ + call.to;
+    std::byte* const source = heap_ + heap_bytes_ / 2 + call.from;
     const bool to_each = call.kind == Call::alltoall;
     for (std::size_t i = rank(); i < call.size * (to_each ? members() : 1); i += all())
-      source[i] = static_cast<std::byte>(source_byte(step, job_.pe, i));
+      source[i] = static_cast<std::byte>(source_byte(step, nvshmem_my_pe(), i));
     Scope::sync();
     const int root = call.root % n_;
     int failed = 0;
@@ -362,7 +368,7 @@ private:
       failed = Names<Scope>::fcollect(call.team, dest, source, call.size);
     else
       failed = Names<Scope>::alltoall(call.team, dest, source, call.size);
-    expect(failed == 0);
+    done(failed);
     Scope::sync();
     const std::size_t from = to_each ? static_cast<std::size_t>(me_) * call.size : 0;
     const std::size_t parts = call.kind == Call::broadcast ? 1 : members();
@@ -405,15 +411,15 @@ private:
 
   template <class T>
   __device__ __noinline__ void reduce(const Call& call, int step) {
-    auto* const dest = reinterpret_cast<T*>(job_.heap + call.to / 16 * sizeof(T));
-    auto* const source =
-        reinterpret_cast<T*>(job_.heap + job_.heap_bytes / 2 + call.from / 16 * sizeof(T));
+    auto* const dest = reinterpret_cast<T*>(heap_ + call.to / 16 * sizeof(T));
+    auto* const source = reinterpret_cast<T*>(heap_ + heap_bytes_ / 2 + call.from / 16 * sizeof(T));
     const bool scatter = call.kind == Call::reducescatter;
     for (std::size_t i = rank(); i < call.size * (scatter ? members() : 1); i += all())
-      source[i] = number_of<T>(static_cast<Model<T>>(source_number<T>(step, job_.pe, i, call.op)));
+      source[i] =
+          number_of<T>(static_cast<Model<T>>(source_number<T>(step, nvshmem_my_pe(), i, call.op)));
     Scope::sync();
     T* const to = call.root == 0 && !scatter ? source : dest; // in place, too
-    expect(ReductionNames<Scope, T>::call(call.team, to, source, call.size, call.op, scatter) == 0);
+    done(ReductionNames<Scope, T>::call(call.team, to, source, call.size, call.op, scatter));
     Scope::sync();
     for (std::size_t i = rank(); i < call.size; i += all()) {
       const std::size_t at = scatter ? static_cast<std::size_t>(me_) * call.size + i : i;
@@ -428,11 +434,13 @@ private:
     Scope::sync();
   }
 
-  const DeviceJob& job_;
+  std::byte* heap_;
+  std::size_t heap_bytes_;
   const Call* calls_;
   int count_;
   std::uint64_t* wrong_;
-  int me_ = 0, n_ = 0;
+  int n_teams_, me_ = 0, n_ = 0;
+  bool failed_ = false;
 };
 
 } // namespace shmemctl::test

@@ -64,7 +64,9 @@ std::uint64_t wrong_collectives(int n_pes, int threads, unsigned seed, std::size
   std::uint64_t wrong = 0;
   kernels.run({1, threads}, [&](const DeviceJob& job) {
     nvshmem::job_of_thread = &job;
-    CollectivesByNames<Scope>(job, calls.data(), static_cast<int>(calls.size()), &wrong).run();
+    CollectivesByNames<Scope>(job.heap, job.heap_bytes, calls.data(),
+                              static_cast<int>(calls.size()), &wrong)
+        .run();
   });
   for (int pe = 0; pe < n_pes; ++pe)
     wrong += kernels.report(pe).state;

@@ -21,10 +21,14 @@
 #if __cplusplus < 201703L
 #error "kernels that call NVSHMEM's functions are compiled as C++17 or newer: nvcc -std=c++17"
 #endif
-#ifndef SHMEMCTL_DEVICE_WITHOUT_NETWORK
+#if !defined(SHMEMCTL_DEVICE_WITHOUT_NETWORK) && !defined(SHMEMCTL_DEVICE_LIBRARY_ELSEWHERE)
 #define SHMEMCTL_DEVICE_LIBRARY_ELSEWHERE
 #endif
+#ifdef SHMEMCTL_KERNELS_IN_TREE // tests that include other headers of the tree, too
+#include "kernels/nvshmem_device.cuh"
+#else
 #include "shmemctl/device/kernels/nvshmem_device.cuh"
+#endif
 #endif
 
 /* NVSHMEM_COMPAT_BODY(statements): of a function, where it is defined; a semicolon follows.
