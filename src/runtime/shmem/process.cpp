@@ -19,6 +19,7 @@
 #include "src/runtime/shmem/environment.h"
 #include "src/runtime/shmem/exit_watcher.h"
 #include "src/runtime/shmem/include/shmemx.h"
+#include "src/runtime/shmem/process.h"
 
 namespace shmemctl::api {
 
@@ -88,13 +89,6 @@ void print_failure(const Error& error) {
 ErrorPrinter printer_for(const Environment& environment) {
   return has_common_output(environment) ? ErrorPrinter(print_failure) : nullptr;
 }
-
-/// How a program initialises the library.
-struct InitRequest {
-  int thread_level = SHMEM_THREAD_SINGLE;
-  GpuUse gpu = GpuUse::none;
-  int gpu_device = SHMEMX_GPU_BY_TURNS;
-};
 
 class ProcessWorld final : public World {
 public:
@@ -232,11 +226,19 @@ private:
   std::unique_ptr<ExitWatcher> watcher_;
 };
 
+std::map<std::string, std::string> options_of(const InitRequest& wanted_init,
+                                              const Environment& environment) {
+  std::map<std::string, std::string> options = specified_options(environment);
+  if (!wanted_init.bootstrap.empty())
+    options["BOOTSTRAP"] = wanted_init.bootstrap;
+  return options;
+}
+
 /// The state from shmem_init to shmem_finalize. Not destroyed when the process exits otherwise:
 /// other threads may be using it.
 struct Process {
-  Process(const InitRequest& wanted_init, const Environment& environment)
-      : options(environment, specified_options(environment)) {
+  Process(InitRequest& wanted_init, const Environment& environment)
+      : options(environment, options_of(wanted_init, environment)) {
     options.require_valid({"LOG_LEVEL", "LOG_SUBSYSTEMS", "TIMEOUT"});
     LogLevel level = LogLevel::warning;
     parse_log_level(options.text("LOG_LEVEL"), level);
@@ -244,9 +246,11 @@ struct Process {
     RuntimeRequest request;
     request.options = &options;
     request.environment = environment;
-    request.share_static_data = true;
+    request.share_static_data = wanted_init.share_static_data;
     request.gpu = wanted_init.gpu;
     request.gpu_device = wanted_init.gpu_device;
+    request.bootstrap.uid = std::move(wanted_init.uid);
+    request.bootstrap.mpi_communicator = wanted_init.mpi_communicator;
     request.print_error = printer_for(environment);
     request.announce = [](const std::string& phase) {
       reached_bootstrap = reached_bootstrap || phase == phase::bootstrap;
@@ -269,8 +273,11 @@ InitRequest init_request_of(const shmemx_gpu_init_t& wanted) {
   if (wanted.device < SHMEMX_GPU_BY_TURNS)
     throw wrong_use("GPU " + std::to_string(wanted.device), "open", "no such device",
                     "use CUDA's number of the device, or SHMEMX_GPU_BY_TURNS");
-  return {wanted.thread_level, wanted.optional ? GpuUse::if_available : GpuUse::required,
-          wanted.device};
+  InitRequest request;
+  request.thread_level = wanted.thread_level;
+  request.gpu = wanted.optional ? GpuUse::if_available : GpuUse::required;
+  request.gpu_device = wanted.device;
+  return request;
 }
 
 void print_what_was_asked_for(const Environment& environment) {
@@ -281,15 +288,6 @@ void print_what_was_asked_for(const Environment& environment) {
               << SHMEM_MINOR_VERSION << '\n';
   if (asked_for(environment, "INFO"))
     std::cerr << info_text();
-}
-
-void finalize() {
-  Stage expected = Stage::running;
-  if (!stage.compare_exchange_strong(expected, Stage::finalized))
-    return;
-  guarded([](World& world) { world.finalize(); });
-  process_world = nullptr;
-  const std::unique_ptr<Process> gone(std::exchange(process, nullptr));
 }
 
 /// A program that returns from main without shmem_finalize is finalised here; one that ends with
@@ -313,15 +311,32 @@ void at_exit(int status, void*) {
   fail(error);
 }
 
-void start(const InitRequest& wanted_init) {
+} // namespace
+
+bool was_started() {
+  return stage != Stage::before;
+}
+
+void finalize() {
+  Stage expected = Stage::running;
+  if (!stage.compare_exchange_strong(expected, Stage::finalized))
+    return;
+  guarded([](World& world) { world.finalize(); });
+  process_world = nullptr;
+  const std::unique_ptr<Process> gone(std::exchange(process, nullptr));
+}
+
+void start(InitRequest wanted_init) {
   Stage expected = Stage::before;
   if (!stage.compare_exchange_strong(expected, Stage::running))
     fail(wrong_use("library", "initialize", "it has already been initialized",
                    "call shmem_init or shmem_init_thread once"));
   const Environment environment = current_environment();
+  const bool has_bootstrap = wanted_init.uid || wanted_init.mpi_communicator;
   try {
     process = std::make_unique<Process>(wanted_init, environment).release();
   } catch (const Error& error) {
+    reached_bootstrap = reached_bootstrap || has_bootstrap; // the launcher's leads to other PEs
     fail_to_start(error, environment);
   }
   process_world = process->world.get();
@@ -331,8 +346,6 @@ void start(const InitRequest& wanted_init) {
   guarded([](World& world) { world.teams.sync(team_world); });
   print_what_was_asked_for(environment);
 }
-
-} // namespace
 
 } // namespace shmemctl::api
 
@@ -352,14 +365,16 @@ SHMEMCTL_API(int, shmemx_gpu_init, (const shmemx_gpu_init_t* wanted)) {
       api::fail_to_start(error, current_environment());
     api::fail(error);
   }
-  api::start(wanted_init);
+  api::start(std::move(wanted_init));
   return api::guarded([](api::World& world) { return world.gpu() ? 0 : 1; });
 }
 
 SHMEMCTL_API(int, shmem_init_thread, (int requested, int* provided)) {
   if (requested < SHMEM_THREAD_SINGLE || requested > SHMEM_THREAD_MULTIPLE)
     return 1;
-  api::start({.thread_level = requested});
+  api::InitRequest wanted_init;
+  wanted_init.thread_level = requested;
+  api::start(std::move(wanted_init));
   *provided = requested;
   return 0;
 }

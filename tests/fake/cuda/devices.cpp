@@ -147,6 +147,40 @@ CUresult set_current(CUcontext context) {
     contexts.push_back(context);
   return CUDA_SUCCESS;
 }
+CUresult get_current(CUcontext* context) {
+  BEGIN(cuCtxGetCurrent)
+  *context = contexts.empty() ? nullptr : contexts.back();
+  return CUDA_SUCCESS;
+}
+CUresult get_current_device(CUdevice* device) {
+  BEGIN(cuCtxGetDevice)
+  NEED_CONTEXT
+  *device = static_cast<CUdevice>(reinterpret_cast<std::uintptr_t>(contexts.back())) - 1;
+  return CUDA_SUCCESS;
+}
+/// A module or library of the fake is what a test points at: its one variable.
+struct Variable {
+  const char* name;
+  void* address;
+  std::size_t size;
+};
+CUresult get_global(CUdeviceptr* address, std::size_t* size, const Variable* of, const char* name) {
+  if (std::strcmp(of->name, name) != 0)
+    return CUDA_ERROR_NOT_FOUND;
+  *address = reinterpret_cast<CUdeviceptr>(of->address);
+  *size = of->size;
+  return CUDA_SUCCESS;
+}
+CUresult module_get_global(CUdeviceptr* address, std::size_t* size, CUmodule module,
+                           const char* name) {
+  BEGIN(cuModuleGetGlobal)
+  return get_global(address, size, reinterpret_cast<const Variable*>(module), name);
+}
+CUresult library_get_global(CUdeviceptr* address, std::size_t* size, CUlibrary library,
+                            const char* name) {
+  BEGIN(cuLibraryGetGlobal)
+  return get_global(address, size, reinterpret_cast<const Variable*>(library), name);
+}
 CUresult priorities(int* least, int* greatest) {
   BEGIN(cuCtxGetStreamPriorityRange)
   NEED_CONTEXT
@@ -283,6 +317,10 @@ Functions device_functions() {
       ENTRY("cuMemGetInfo", mem_info),
       ENTRY("cuFlushGPUDirectRDMAWrites", flush_writes),
       ENTRY("cuCtxSetCurrent", set_current),
+      ENTRY("cuCtxGetCurrent", get_current),
+      ENTRY("cuCtxGetDevice", get_current_device),
+      ENTRY("cuModuleGetGlobal", module_get_global),
+      ENTRY("cuLibraryGetGlobal", library_get_global),
   };
 }
 

@@ -5,6 +5,7 @@
 #define NVSHMEM_COMPAT_NVSHMEM_H
 
 #include "nvshmem_compat/host.h"
+#include "nvshmem_compat/not_here.h"
 #if defined(__CUDACC__) && !defined(NVSHMEM_HOSTLIB_ONLY)
 #include "nvshmem_compat/device/nvshmem_device.cuh"
 #endif

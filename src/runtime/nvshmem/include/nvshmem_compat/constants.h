@@ -61,8 +61,8 @@ enum nvshmem_compat_init_flags {
 
 typedef enum nvshmem_compat_pe { NVSHMEM_PE_INVALID = -1 } nvshmem_pe_index_t;
 
-/* Teams: a handle is the runtime's number of the team, for host and kernels. 3 is a team of the
- * runtime that NVSHMEM does not have. */
+/* Teams: a handle is the runtime's number of the team, for host and kernels. 1 and 3 are teams of
+ * the runtime that NVSHMEM does not have. */
 typedef enum nvshmem_compat_team {
   NVSHMEM_TEAM_INVALID = -1,
   NVSHMEM_TEAM_WORLD = 0,

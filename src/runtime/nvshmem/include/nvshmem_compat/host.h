@@ -86,11 +86,6 @@ int nvshmem_team_split_2d(nvshmem_team_t parent_team, int xrange,
                           nvshmem_team_t* xaxis_team, const nvshmem_team_config_t* yaxis_config,
                           long yaxis_mask, nvshmem_team_t* yaxis_team);
 void nvshmem_team_destroy(nvshmem_team_t team);
-/* A team of PEs that know their numbers in it: one makes an id and passes it on, all give it in
- * `config`. */
-int nvshmemx_team_get_uniqueid(nvshmemx_team_uniqueid_t* uniqueid);
-int nvshmemx_team_init(nvshmem_team_t* team, nvshmem_team_config_t* config, long config_mask,
-                       int npes, int pe_idx_in_team);
 
 /* Order, completion, barriers. */
 NVSHMEM_COMPAT_HD void nvshmem_fence(void);
@@ -124,7 +119,7 @@ int nvshmemx_collective_launch(const void* func, dim3 gridDims, dim3 blockDims, 
 int nvshmemx_collective_launch_query_gridsize(const void* func, dim3 blockDims, void** args,
                                               size_t sharedMem, int* gridsize);
 
-/* The device library, of itself (nvshmem_compat/device): the symbol in which kernels have the job. */
+/* By the device library: where kernels have the job, a __constant__ of a module. */
 void nvshmemi_register_device_job(const void* symbol);
 
 /* Put, get, collectives and so on, by type: each family is a macro over a list of types. */

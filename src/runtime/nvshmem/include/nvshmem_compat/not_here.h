@@ -1,0 +1,87 @@
+/* Names of NVSHMEM that this library does not have: a program that calls one does not compile, with
+ * a line that says what it is. Tiers are those of docs/explanation/nvshmem_programs.md. For C++. */
+#ifndef NVSHMEM_COMPAT_NOT_HERE_H
+#define NVSHMEM_COMPAT_NOT_HERE_H
+
+#ifdef __cplusplus
+
+#include "host.h"
+
+/* The condition depends on the call, so that the template itself is well formed. */
+#define NVSHMEM_COMPAT_NOT_HERE(NAME, WHY)                                                         \
+  template <class... Arguments>                                                                    \
+  NVSHMEM_COMPAT_HD inline int NAME(Arguments&&...) {                                              \
+    static_assert(sizeof...(Arguments) > 1000, #NAME " is not in this library: " WHY);             \
+    return 0;                                                                                      \
+  }
+#define NVSHMEM_COMPAT_NOT_HERE_SCOPES(NAME, WHY)                                                  \
+  NVSHMEM_COMPAT_NOT_HERE(NAME, WHY)                                                               \
+  NVSHMEM_COMPAT_NOT_HERE(NAME##_warp, WHY)                                                        \
+  NVSHMEM_COMPAT_NOT_HERE(NAME##_block, WHY)
+
+/* Left out of tier A. */
+#define NVSHMEM_COMPAT_WHY                                                                         \
+  "it makes a team whose members do not know each other; use nvshmem_team_split_strided or "       \
+  "nvshmem_team_split_2d"
+NVSHMEM_COMPAT_NOT_HERE(nvshmemx_team_init, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE(nvshmemx_team_get_uniqueid, NVSHMEM_COMPAT_WHY)
+#undef NVSHMEM_COMPAT_WHY
+
+/* Tier B, the inside of NVSHMEM's IBGDA, is refused where programs include it:
+ * device_host_transport/nvshmem_common_ibgda.h. */
+
+/* Tier C: newer than the interface that version.h names. */
+#define NVSHMEM_COMPAT_WHY "tier C, calls for one queue pair (NVSHMEM 3.5)"
+NVSHMEM_COMPAT_NOT_HERE(nvshmemx_qp_create, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(nvshmemx_qp_quiet, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(nvshmemx_qp_fence, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE(nvshmemx_qp_signal_op, NVSHMEM_COMPAT_WHY)
+#define NVSHMEM_COMPAT_X(T, N)                                                                     \
+  NVSHMEM_COMPAT_NOT_HERE(nvshmemx_qp_##N##_p, NVSHMEM_COMPAT_WHY)                                 \
+  NVSHMEM_COMPAT_NOT_HERE(nvshmemx_qp_##N##_g, NVSHMEM_COMPAT_WHY)                                 \
+  NVSHMEM_COMPAT_NOT_HERE_SCOPES(nvshmemx_qp_##N##_put, NVSHMEM_COMPAT_WHY)                        \
+  NVSHMEM_COMPAT_NOT_HERE_SCOPES(nvshmemx_qp_##N##_get, NVSHMEM_COMPAT_WHY)                        \
+  NVSHMEM_COMPAT_NOT_HERE_SCOPES(nvshmemx_qp_##N##_put_nbi, NVSHMEM_COMPAT_WHY)                    \
+  NVSHMEM_COMPAT_NOT_HERE_SCOPES(nvshmemx_qp_##N##_get_nbi, NVSHMEM_COMPAT_WHY)                    \
+  NVSHMEM_COMPAT_NOT_HERE_SCOPES(nvshmemx_qp_##N##_put_signal, NVSHMEM_COMPAT_WHY)                 \
+  NVSHMEM_COMPAT_NOT_HERE_SCOPES(nvshmemx_qp_##N##_put_signal_nbi, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_RMA_TYPES(NVSHMEM_COMPAT_X)
+#undef NVSHMEM_COMPAT_X
+#undef NVSHMEM_COMPAT_WHY
+
+#define NVSHMEM_COMPAT_WHY                                                                         \
+  "tier C, flush (NVSHMEM 3.7); nvshmem_quiet does what it does, and waits for more"
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(nvshmemx_flush, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE(nvshmemx_flush_on_stream, NVSHMEM_COMPAT_WHY)
+#undef NVSHMEM_COMPAT_WHY
+
+#define NVSHMEM_COMPAT_WHY "tier C, shared memory for TMA (NVSHMEM 3.7)"
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(nvshmemx_ask_smem, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(nvshmemx_give_smem, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(nvshmemx_release_smem, NVSHMEM_COMPAT_WHY)
+#undef NVSHMEM_COMPAT_WHY
+
+#define NVSHMEM_COMPAT_WHY "tier C, regions (NVSHMEM 3.8)"
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(nvshmemx_region_start, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(nvshmemx_region_stop, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE(nvshmemx_region_is_active, NVSHMEM_COMPAT_WHY)
+#undef NVSHMEM_COMPAT_WHY
+
+namespace nvshmemx {
+#define NVSHMEM_COMPAT_WHY "tier C, tiles (NVSHMEM 3.4)"
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(tile_put, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(tile_get, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(tile_broadcast, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(tile_allgather, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(tile_sum_reduce, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(tile_min_reduce, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(tile_max_reduce, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(tile_collective_wait, NVSHMEM_COMPAT_WHY)
+#undef NVSHMEM_COMPAT_WHY
+} // namespace nvshmemx
+
+#undef NVSHMEM_COMPAT_NOT_HERE
+#undef NVSHMEM_COMPAT_NOT_HERE_SCOPES
+
+#endif
+#endif

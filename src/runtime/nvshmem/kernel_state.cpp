@@ -1,0 +1,194 @@
+#include "src/runtime/nvshmem/kernel_state.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <cuda_runtime.h>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "src/base/dynamic_library.h"
+#include "src/base/error.h"
+#include "src/runtime/gpu/gpu.h"
+
+namespace shmemctl::nvshmem {
+
+namespace {
+
+/// A place that holds the job, or will.
+struct Place {
+  const void* owner = nullptr;  ///< a symbol of the CUDA runtime, or a CUmodule or CUlibrary
+  CUdeviceptr address = 0;      ///< 0: the owner is a symbol
+  std::optional<DeviceJob> has; ///< what has been written
+};
+
+struct Places {
+  std::mutex mutex;
+  std::vector<Place> all;
+  PeGpu* gpu = nullptr; ///< while there is a job
+};
+
+/// Never destroyed: modules register before main(), and exit handlers come last.
+Places& places() {
+  static Places* const made = new Places;
+  return *made;
+}
+
+/// What only this file asks of the driver; nullptr where it does not have it.
+struct Driver {
+  CUresult (*ctx_get_current)(CUcontext*) = nullptr;
+  CUresult (*ctx_get_device)(CUdevice*) = nullptr;
+  CUresult (*module_get_global)(CUdeviceptr*, size_t*, CUmodule, const char*) = nullptr;
+  CUresult (*library_get_global)(CUdeviceptr*, size_t*, CUlibrary, const char*) = nullptr;
+};
+
+Driver find_driver() {
+  Driver found;
+  const char* const asked = std::getenv("SHMEMCTL_CUDA_LIBRARY");
+  const auto library = DynamicLibrary::open({asked && *asked ? asked : "libcuda.so.1"}, nullptr,
+                                            {.stay_loaded = true});
+  auto* const get =
+      library ? library->function<decltype(::cuGetProcAddress)>("cuGetProcAddress_v2") : nullptr;
+  const auto find = [&]<class Function>(Function& function, const char* name) {
+    void* address = nullptr;
+    CUdriverProcAddressQueryResult status{};
+    if (get &&
+        get(name, &address, CUDA_VERSION, CU_GET_PROC_ADDRESS_DEFAULT, &status) == CUDA_SUCCESS)
+      function = reinterpret_cast<Function>(address);
+  };
+  find(found.ctx_get_current, "cuCtxGetCurrent");
+  find(found.ctx_get_device, "cuCtxGetDevice");
+  find(found.module_get_global, "cuModuleGetGlobal");
+  find(found.library_get_global, "cuLibraryGetGlobal");
+  return found;
+}
+
+const Driver& driver() {
+  static const Driver made = find_driver();
+  return made;
+}
+
+Error refused(const std::string& attempted, const std::string& message) {
+  return {
+      ExitCode::unavailable, "job of a module's kernels", attempted, message,
+      "look for an earlier failure of this GPU, and check that the module belongs to the GPU of "
+      "this PE"};
+}
+
+/// Where this PE's device has what the symbol names.
+void* address_of(const void* symbol) {
+  size_t size = 0;
+  void* address = nullptr;
+  cudaError_t result = cudaGetSymbolSize(&size, symbol);
+  if (result == cudaSuccess && size != sizeof(DeviceJob))
+    throw Error(ExitCode::usage, "libnvshmem_device.a", "use",
+                "its kernels expect a job of " + std::to_string(size) +
+                    " bytes, and this library's has " + std::to_string(sizeof(DeviceJob)),
+                "link libnvshmem_host.a and libnvshmem_device.a of the same installation");
+  if (result == cudaSuccess)
+    result = cudaGetSymbolAddress(&address, symbol);
+  if (result != cudaSuccess)
+    throw refused("find", cudaGetErrorString(result));
+  return address;
+}
+
+/// The mutex is held.
+void write(Places& held, PeGpu& gpu) {
+  const DeviceJob job = gpu.job();
+  const auto is_old = [&](const Place& place) {
+    return !place.has || std::memcmp(&*place.has, &job, sizeof job) != 0;
+  };
+  if (std::none_of(held.all.begin(), held.all.end(), is_old))
+    return;
+  if (const int current = current_device(); current >= 0 && current != gpu.site().device)
+    throw Error(ExitCode::usage, "GPU " + std::to_string(current), "use",
+                "it is the calling thread's current device, but this PE's is GPU " +
+                    std::to_string(gpu.site().device),
+                "call cudaSetDevice before nvshmem_init, or name the same device after it");
+  for (Place& place : held.all) {
+    if (!is_old(place))
+      continue;
+    void* const address =
+        place.address != 0 ? reinterpret_cast<void*>(place.address) : address_of(place.owner);
+    gpu.copy(address, &job, sizeof job);
+    place.has = job;
+  }
+}
+
+/// Adds the place, and writes the job if there is one.
+void add(Place place) {
+  Places& all = places();
+  const std::lock_guard lock(all.mutex);
+  const bool known = std::any_of(all.all.begin(), all.all.end(),
+                                 [&](const Place& each) { return each.owner == place.owner; });
+  if (!known)
+    all.all.push_back(place);
+  if (all.gpu)
+    write(all, *all.gpu);
+}
+
+template <class Owner>
+bool add_owner(Owner owner, CUresult (*get_global)(CUdeviceptr*, size_t*, Owner, const char*)) {
+  if (!get_global)
+    throw refused("find", "the CUDA driver is not there, or too old");
+  Place place{owner, 0, {}};
+  std::size_t size = 0;
+  if (get_global(&place.address, &size, owner, job_symbol) != CUDA_SUCCESS)
+    return false;
+  if (size != sizeof(DeviceJob))
+    throw Error(ExitCode::usage, "module", "use",
+                "its kernels expect a job of " + std::to_string(size) +
+                    " bytes, and this library's has " + std::to_string(sizeof(DeviceJob)),
+                "compile the module with the headers that came with the library");
+  add(place);
+  return true;
+}
+
+} // namespace
+
+void add_symbol(const void* symbol) {
+  add({symbol, 0, {}});
+}
+
+bool add_module(CUmodule module) {
+  return add_owner(module, driver().module_get_global);
+}
+
+bool add_library(CUlibrary library) {
+  return add_owner(library, driver().library_get_global);
+}
+
+void remove_module(const void* module_or_library) {
+  Places& all = places();
+  const std::lock_guard lock(all.mutex);
+  std::erase_if(all.all, [&](const Place& each) { return each.owner == module_or_library; });
+}
+
+void write_job(PeGpu& gpu) {
+  Places& all = places();
+  const std::lock_guard lock(all.mutex);
+  all.gpu = &gpu;
+  write(all, gpu);
+}
+
+void forget_job() {
+  Places& all = places();
+  const std::lock_guard lock(all.mutex);
+  all.gpu = nullptr;
+  for (Place& place : all.all)
+    place.has.reset();
+}
+
+int current_device() {
+  CUcontext context = nullptr;
+  CUdevice device = -1;
+  const Driver& calls = driver();
+  if (!calls.ctx_get_current || !calls.ctx_get_device ||
+      calls.ctx_get_current(&context) != CUDA_SUCCESS || !context ||
+      calls.ctx_get_device(&device) != CUDA_SUCCESS)
+    return -1;
+  return device;
+}
+
+} // namespace shmemctl::nvshmem

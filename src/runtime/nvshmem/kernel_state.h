@@ -1,0 +1,36 @@
+// Where kernels have the job: a __constant__ of each module that uses NVSHMEM's device functions,
+// because kernels of such programs get no argument for it.
+#pragma once
+
+#include <cuda.h>
+
+#include "src/abi/device_job.h"
+
+namespace shmemctl {
+class PeGpu;
+}
+
+namespace shmemctl::nvshmem {
+
+/// Name of that __constant__, a DeviceJob.
+inline constexpr const char* job_symbol = "nvshmemi_device_job";
+
+// All of it belongs to the process: programs register before main(), and there is one job. Thread
+// safe.
+
+/// A module that the CUDA runtime knows: by its symbol.
+void add_symbol(const void* symbol);
+/// One that the program has loaded by itself. False if it has no such __constant__. Throws Error.
+bool add_module(CUmodule module);
+bool add_library(CUlibrary library);
+void remove_module(const void* module_or_library);
+
+/// Writes the job where it is not there yet, and is done on return. Throws Error.
+void write_job(PeGpu& gpu);
+/// From now on nothing is written.
+void forget_job();
+
+/// The device that is current in the calling thread; -1 if none is, or the driver does not say.
+int current_device();
+
+} // namespace shmemctl::nvshmem
