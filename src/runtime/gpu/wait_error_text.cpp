@@ -210,7 +210,7 @@ WaitErrorText describe_wait(const WaitReport& report, int pe, double timeout_s,
   case WaitKind::misaligned:
     return wrong_argument(
         report, fmt::format("{:#x} is not a multiple of {} bytes", report.seen, report.expected),
-        fmt::format("align the variable to {} bytes", report.expected));
+        fmt::format("place the variable at a multiple of {} bytes", report.expected));
   case WaitKind::no_such_team:
     return wrong_argument(report,
                           fmt::format("{} is not a team", static_cast<std::int32_t>(report.seen)),

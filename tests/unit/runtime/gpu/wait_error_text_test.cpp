@@ -130,7 +130,7 @@ TEST(WaitErrorText, WrongArgumentsAreNamedAsNvshmemNamesThem) {
               {"call NVSHMEM's get", "source is wrong: 48 bytes at 0x7f00",
                "not in the symmetric heap", "nvshmem_malloc"});
   expect_call(WaitKind::misaligned, DeviceCall::atomic, DeviceArgument::dest, 8, 0x7f04,
-              {"dest is wrong: 0x7f04 is not a multiple of 8 bytes", "align"});
+              {"dest is wrong: 0x7f04 is not a multiple of 8 bytes", "place the variable"});
   expect_call(WaitKind::no_such_team, DeviceCall::maxloc_reduce, DeviceArgument::team, 63,
               minus_one, {"call NVSHMEM's maxloc_reduce", "team is wrong: -1 is not a team"});
   expect_call(WaitKind::no_such_value, DeviceCall::signal_op, DeviceArgument::operation, 0, 5,
