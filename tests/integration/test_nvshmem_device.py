@@ -38,8 +38,8 @@ class Device(unittest.TestCase):
         cls.folder = pathlib.Path(folder.name)
 
     def nvcc(self, *words, standard="c++17"):
-        done = subprocess.run([NVCC, f"-std={standard}", "-rdc=true", "-I", TREE / "include", *words], capture_output=True,
-                              text=True, check=False, timeout=1100, cwd=self.folder)
+        command = [NVCC, f"-std={standard}", "-rdc=true", "-I", TREE / "include", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1100, cwd=self.folder)
         return done.returncode, done.stdout + done.stderr
 
     def write(self, name, text):

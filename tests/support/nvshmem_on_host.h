@@ -1,5 +1,5 @@
-// NVSHMEM's names for kernels, on threads of the host (host_kernels.h). A thread of a test says first
-// which job is its own: shmemctl::nvshmem::job_of_thread.
+// NVSHMEM's names for kernels, on threads of the host (host_kernels.h). A thread of a test says
+// first which job is its own: shmemctl::nvshmem::job_of_thread.
 #pragma once
 
 #include "kernels/nvshmem_device.cuh"
