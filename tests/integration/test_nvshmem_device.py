@@ -48,7 +48,7 @@ class Device(unittest.TestCase):
         return path
 
     def link_line(self):
-        return ["-L", TREE / "lib", "-lnvshmem_host", "-lnvshmem_device", "-lcuda"]
+        return ["-L", TREE / "lib", "-lnvshmem_host", "-lnvshmem_device"]
 
     def test_every_function_is_there_and_takes_what_nvshmems_takes(self):
         rows = list(names.functions())
