@@ -1,11 +1,11 @@
 # The headers of kernels for programs of others: build/include/shmemctl/device holds what
-# shmem_device.cuh and on_stream.h include, and nothing else. Ours are included by their path from
-# the project's root; there they are included as "shmemctl/device/...", so that one -I is enough and
+# shmem_device.cuh, on_stream.h and nvshmem_device.cuh include, and nothing else. Ours are included by
+# their path from the project's root; there they are included as "shmemctl/device/...", so that one -I is enough and
 # a program's own src/ and kernels/ do not meet ours.
 #
 # Sets SHMEMCTL_DEVICE_HEADERS: the paths from the root.
 set(SHMEMCTL_DEVICE_HEADERS)
-set(waiting kernels/shmem_device.cuh kernels/on_stream.h)
+set(waiting kernels/shmem_device.cuh kernels/on_stream.h kernels/nvshmem_device.cuh)
 while(waiting)
   list(POP_FRONT waiting header)
   list(APPEND SHMEMCTL_DEVICE_HEADERS ${header})

@@ -82,9 +82,10 @@ __device__ inline void copy_as(std::byte* to, const std::byte* from, std::size_t
     copy_bytes<Scope, Source>(to + done, from + done, size_bytes - done);
 }
 
-/// Not inlined: it is long, and part of every put and get.
+/// Not inlined: it is long, and part of every put and get. Not `inline` either, so that it can be
+/// in a library (device_library.cuh).
 template <class Scope, class Source>
-inline __device__ __noinline__ void copy_any(void* to, const void* from, std::size_t size_bytes) {
+__device__ __noinline__ void copy_any(void* to, const void* from, std::size_t size_bytes) {
   auto* target = static_cast<std::byte*>(to);
   const auto* source = static_cast<const std::byte*>(from);
   const std::uintptr_t differ =

@@ -49,6 +49,12 @@ __device__ inline std::uint32_t load_acquire(const std::uint32_t* at) {
   return value;
 }
 
+__device__ inline std::uint16_t load_acquire(const std::uint16_t* at) {
+  std::uint16_t value;
+  asm volatile("ld.acquire.sys.global.u16 %0, [%1];" : "=h"(value) : "l"(at) : "memory");
+  return value;
+}
+
 __device__ inline void store_relaxed(std::uint32_t* at, std::uint32_t value) {
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
 }

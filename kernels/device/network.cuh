@@ -48,8 +48,17 @@ __device__ bool network_quiet(const DeviceJob& job);
 } // namespace shmemctl::device
 
 // Kernels of jobs whose PEs are all mapped do not need the network: they compile in a fifth of the
-// time. Device code that tests run on host threads has none either.
-#if defined(__CUDACC__) && !defined(SHMEMCTL_DEVICE_WITHOUT_NETWORK)
+// time. Device code that tests run on host threads has none either. With
+// SHMEMCTL_DEVICE_LIBRARY_ELSEWHERE the functions are in another object of the device link
+// (src/runtime/nvshmem/device_state.cu, which defines SHMEMCTL_DEVICE_LIBRARY_HERE): programs
+// compile as fast, and the registers that the functions take are limited there.
+#ifdef SHMEMCTL_DEVICE_LIBRARY_HERE
+#define SHMEMCTL_NETWORK_INLINE
+#else
+#define SHMEMCTL_NETWORK_INLINE inline
+#endif
+#if defined(__CUDACC__) && defined(SHMEMCTL_DEVICE_LIBRARY_ELSEWHERE)
+#elif defined(__CUDACC__) && !defined(SHMEMCTL_DEVICE_WITHOUT_NETWORK)
 #include "kernels/device/network_operations.cuh"
 #else
 #include "kernels/device/network_absent.cuh"

@@ -159,9 +159,9 @@ __device__ inline bool fence_qps(const DeviceJob& job, int pe) {
 
 } // namespace detail
 
-__device__ __noinline__ inline bool network_put(const DeviceJob& job, NetworkAddress target,
-                                                const void* source, std::uint64_t size_bytes,
-                                                int pe, bool blocking) {
+__device__ __noinline__ SHMEMCTL_NETWORK_INLINE bool
+network_put(const DeviceJob& job, NetworkAddress target, const void* source,
+            std::uint64_t size_bytes, int pe, bool blocking) {
   if (size_bytes == 0)
     return true;
   switch (detail::path_to(job, pe)) {
@@ -180,9 +180,10 @@ __device__ __noinline__ inline bool network_put(const DeviceJob& job, NetworkAdd
   }
 }
 
-__device__ __noinline__ inline bool network_get(const DeviceJob& job, void* target,
-                                                NetworkAddress source, std::uint64_t size_bytes,
-                                                int pe, bool blocking) {
+__device__ __noinline__ SHMEMCTL_NETWORK_INLINE bool network_get(const DeviceJob& job, void* target,
+                                                                 NetworkAddress source,
+                                                                 std::uint64_t size_bytes, int pe,
+                                                                 bool blocking) {
   if (size_bytes == 0)
     return true;
   switch (detail::path_to(job, pe)) {
@@ -201,9 +202,9 @@ __device__ __noinline__ inline bool network_get(const DeviceJob& job, void* targ
   }
 }
 
-__device__ __noinline__ inline bool network_put_value(const DeviceJob& job, NetworkAddress target,
-                                                      std::uint64_t value, unsigned size_bytes,
-                                                      int pe) {
+__device__ __noinline__ SHMEMCTL_NETWORK_INLINE bool
+network_put_value(const DeviceJob& job, NetworkAddress target, std::uint64_t value,
+                  unsigned size_bytes, int pe) {
   switch (detail::path_to(job, pe)) {
   case DevicePath::proxy: {
     ProxyRequest request = detail::request_to(ProxyOp::put_value, target, size_bytes, pe);
@@ -219,9 +220,10 @@ __device__ __noinline__ inline bool network_put_value(const DeviceJob& job, Netw
   }
 }
 
-__device__ __noinline__ inline bool network_get_value(const DeviceJob& job, NetworkAddress source,
-                                                      unsigned size_bytes, int pe,
-                                                      std::uint64_t& value) {
+__device__ __noinline__ SHMEMCTL_NETWORK_INLINE bool network_get_value(const DeviceJob& job,
+                                                                       NetworkAddress source,
+                                                                       unsigned size_bytes, int pe,
+                                                                       std::uint64_t& value) {
   value = 0;
   switch (detail::path_to(job, pe)) {
   case DevicePath::proxy:
@@ -236,10 +238,9 @@ __device__ __noinline__ inline bool network_get_value(const DeviceJob& job, Netw
   }
 }
 
-__device__ __noinline__ inline bool network_atomic(const DeviceJob& job, NetworkAddress target,
-                                                   NetworkAtomic op, unsigned size_bytes,
-                                                   std::uint64_t operand, std::uint64_t compare,
-                                                   int pe, std::uint64_t* old) {
+__device__ __noinline__ SHMEMCTL_NETWORK_INLINE bool
+network_atomic(const DeviceJob& job, NetworkAddress target, NetworkAtomic op, unsigned size_bytes,
+               std::uint64_t operand, std::uint64_t compare, int pe, std::uint64_t* old) {
   switch (detail::path_to(job, pe)) {
   case DevicePath::proxy: {
     ProxyRequest request = detail::request_to(ProxyOp::atomic, target, size_bytes, pe);
@@ -261,10 +262,10 @@ __device__ __noinline__ inline bool network_atomic(const DeviceJob& job, Network
   }
 }
 
-__device__ __noinline__ inline bool network_put_signal(const DeviceJob& job, NetworkAddress target,
-                                                       const void* source, std::uint64_t size_bytes,
-                                                       NetworkAddress signal, std::uint64_t value,
-                                                       bool add, int pe, bool blocking) {
+__device__ __noinline__ SHMEMCTL_NETWORK_INLINE bool
+network_put_signal(const DeviceJob& job, NetworkAddress target, const void* source,
+                   std::uint64_t size_bytes, NetworkAddress signal, std::uint64_t value, bool add,
+                   int pe, bool blocking) {
   switch (detail::path_to(job, pe)) {
   case DevicePath::proxy: {
     ProxyRequest request = detail::request_to(ProxyOp::put_signal, target, size_bytes, pe);
@@ -288,11 +289,11 @@ __device__ __noinline__ inline bool network_put_signal(const DeviceJob& job, Net
   }
 }
 
-__device__ inline void network_release() {
+__device__ SHMEMCTL_NETWORK_INLINE void network_release() {
   fence_system();
 }
 
-__device__ __noinline__ inline bool network_fence(const DeviceJob& job) {
+__device__ __noinline__ SHMEMCTL_NETWORK_INLINE bool network_fence(const DeviceJob& job) {
   if (!job.network.path_of_pe)
     return true;
   if (job.network.rings.n_fifos > 0) {
@@ -310,7 +311,7 @@ __device__ __noinline__ inline bool network_fence(const DeviceJob& job) {
   return ok;
 }
 
-__device__ __noinline__ inline bool network_quiet(const DeviceJob& job) {
+__device__ __noinline__ SHMEMCTL_NETWORK_INLINE bool network_quiet(const DeviceJob& job) {
   if (!job.network.path_of_pe)
     return true;
   bool ok = true;

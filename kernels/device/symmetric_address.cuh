@@ -103,5 +103,24 @@ __device__ inline int team_n_pes(const DeviceJob& job, int team) {
 __device__ inline int team_pe_in_world(const DeviceJob& job, int team, int member) {
   return team_view(job, team).pe(member);
 }
+/// The index in team `to` of the PE that is member `member` of team `from`
+/// (shmem_team_translate_pe); -1 if it is not a member of `to`, or `member` is not one of `from`.
+__device__ inline int team_translate(const DeviceJob& job, int from, int member, int to) {
+  const TeamView source = team_view(job, from);
+  if (member < 0 || member >= source.n)
+    return -1;
+  const int pe = source.pe(member);
+  const TeamView target = team_view(job, to);
+  if (target.list == nullptr) {
+    const int away = pe - target.start;
+    const int index = away / target.stride;
+    return index * target.stride == away && index >= 0 && index < target.n ? index : -1;
+  }
+#pragma unroll 1
+  for (int i = 0; i < target.n; ++i)
+    if (target.list[i] == pe)
+      return i;
+  return -1;
+}
 
 } // namespace shmemctl::device

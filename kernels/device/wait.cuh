@@ -3,7 +3,8 @@
 // deadline is in wait_loop.cuh); then it returns false, and the report tells the host which PE was
 // awaited (`peer`; -1 for any), and the expected and the seen value.
 //
-// Words have 4 or 8 bytes, and are compared as T. Calls with a scope are made by all its threads.
+// Words have 2, 4 or 8 bytes, and are compared as T. Calls with a scope are made by all its
+// threads.
 #pragma once
 
 #include "kernels/device/rma.cuh"
@@ -16,8 +17,10 @@ namespace detail {
 
 template <class T>
 __device__ inline T load_word(const T* at) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a 32- or 64-bit word");
-  using Word = typename std::conditional<sizeof(T) == 4, std::uint32_t, std::uint64_t>::type;
+  static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "a 16-, 32- or 64-bit word");
+  using Word = typename std::conditional<
+      sizeof(T) == 8, std::uint64_t,
+      typename std::conditional<sizeof(T) == 4, std::uint32_t, std::uint16_t>::type>::type;
   // An acquire load at each poll: a fence after the last one would take 0.6 us (H200).
   return from_bits<T>(load_acquire(reinterpret_cast<const Word*>(at)));
 }

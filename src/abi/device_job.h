@@ -6,6 +6,7 @@
 
 #include "src/abi/device_network.h"
 #include "src/abi/device_state.h"
+#include "src/base/host_device.h"
 
 namespace shmemctl {
 
@@ -29,7 +30,60 @@ enum class WaitKind : std::uint64_t {
   qp_failed,       ///< error CQE of the QP to that PE: `seen` is an mlx5::Failure
   not_registered,  ///< memory of that PE, at `offset_bytes` in region `expected`, is not registered
   no_path,         ///< kernels have no path to that PE
-  call_failed ///< MoE: PE `seen` aborted call `expected` because it timed out waiting for that PE
+  call_failed, ///< MoE: PE `seen` aborted call `expected` because it timed out waiting for that PE
+  // Wrong arguments, in jobs whose calls are checked (DeviceJob::checked). WaitReport says which
+  // call and argument.
+  no_such_pe,    ///< `seen` is not a PE of the job, which has `expected`; or not one of the team
+  outside_heap,  ///< `expected` bytes at address `seen` are not in the symmetric heap
+  misaligned,    ///< address `seen` is not a multiple of `expected` bytes
+  no_such_team,  ///< `seen` is not the number of a team; the largest is `expected`
+  no_such_value, ///< `seen` is none of the call's comparisons or operations
+  calls_differ,  ///< this PE's CollectiveCall is `expected`, that of PE `peer` is `seen`
+  exit_asked     ///< not an error of the library: the kernel asked the job to end, with `seen`
+};
+
+/// A call by NVSHMEM's name, in a report of wrong arguments.
+enum class DeviceCall : std::uint32_t {
+  none,
+  put,
+  put_nbi,
+  get,
+  get_nbi,
+  p,
+  g,
+  iput,
+  iget,
+  put_signal,
+  put_signal_nbi,
+  signal_op,
+  signal_fetch,
+  signal_wait_until,
+  wait_until,
+  test,
+  atomic,
+  barrier,
+  sync,
+  broadcast,
+  fcollect,
+  alltoall,
+  alltoalls,
+  reduce,
+  reducescatter,
+  maxloc_reduce,
+  count
+};
+enum class DeviceArgument : std::uint32_t {
+  none,
+  dest,
+  source,
+  signal_address,
+  word,
+  pe,
+  team,
+  root,
+  comparison,
+  operation,
+  count
 };
 
 /// The first wait of a kernel that timed out. In memory that the host can read while the kernel
@@ -42,6 +96,30 @@ struct WaitReport {
   std::uint64_t expected, seen;
   std::uint64_t offset_bytes; ///< of the word
   WaitKind kind;              ///< meaning of the above
+  // Of a call with wrong arguments only.
+  std::int32_t thread; ///< in its block
+  DeviceCall call;
+  DeviceArgument argument;
+};
+
+/// What the members of a team compare before a collective, in jobs whose calls are checked: the
+/// call, its root and its size in one word.
+struct CollectiveCall {
+  static constexpr int size_bits = 40, root_bits = 16;
+  DeviceCall call;
+  std::uint32_t root; ///< 0 where the call has none
+  std::uint64_t size_bytes;
+
+  SHMEMCTL_HOST_DEVICE constexpr std::uint64_t word() const {
+    return static_cast<std::uint64_t>(call) << (size_bits + root_bits) |
+           (static_cast<std::uint64_t>(root) & ((std::uint64_t{1} << root_bits) - 1)) << size_bits |
+           (size_bytes & ((std::uint64_t{1} << size_bits) - 1));
+  }
+  static SHMEMCTL_HOST_DEVICE constexpr CollectiveCall of(std::uint64_t word) {
+    return {static_cast<DeviceCall>(word >> (size_bits + root_bits)),
+            static_cast<std::uint32_t>(word >> size_bits & ((std::uint64_t{1} << root_bits) - 1)),
+            word & ((std::uint64_t{1} << size_bits) - 1)};
+  }
 };
 
 namespace device {
@@ -112,6 +190,7 @@ struct DeviceJob {
   WaitReport* report;
   std::uint64_t timeout_ns; ///< of each wait
   DeviceNetwork network;    ///< to PEs that are `unreachable`
+  std::uint32_t checked;    ///< 1: calls by NVSHMEM's names check their arguments (CHECK)
 };
 
 /// Sets the by-value deltas and `all_mapped` from the host's tables, which are indexed by PE.

@@ -185,6 +185,9 @@ class OverAFakeDriver(Installed):
     def test_a_deadline_that_was_asked_for(self):
         self.assertEqual(self.run_over(2, SHMEMCTL_TIMEOUT="77"), (0, "", ""))
 
+    def test_checks_that_were_asked_for(self):
+        self.assertEqual(self.run_over(2, SHMEMCTL_CHECK="1"), (0, "", ""))
+
     def test_the_program_chooses_the_device(self):
         for device in ("0", "1", "-1"):
             if device == "-1":

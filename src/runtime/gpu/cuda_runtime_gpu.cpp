@@ -150,6 +150,7 @@ DeviceJob CudaGpuRuntime::job() const {
         reinterpret_cast<const std::uint8_t*>(deltas + 2 * paths_by_pe_.size());
   job.report = &report();
   job.timeout_ns = static_cast<std::uint64_t>(timeout_s_ * 1e9);
+  job.checked = setup_.options->boolean("CHECK") ? 1 : 0;
   return job;
 }
 
@@ -313,10 +314,12 @@ void CudaGpuRuntime::throw_report() const {
   const WaitErrorText words =
       describe_wait(seen, setup_.placement->pe, timeout_s_.load(),
                     is_known ? paths_by_pe_[static_cast<std::size_t>(seen.peer)].reason : "");
-  throw Error(
-      words.code,
-      fmt::format("kernel of {} ({}), block {}", device_->text(), info_.pci_address, seen.block),
-      words.attempted, words.message, words.fix, where);
+  const std::string thread =
+      is_of_call(seen.kind) ? fmt::format(", thread {}", seen.thread) : std::string();
+  throw Error(words.code,
+              fmt::format("kernel of {} ({}), block {}{}", device_->text(), info_.pci_address,
+                          seen.block, thread),
+              words.attempted, words.message, words.fix, where);
 }
 
 void CudaGpuRuntime::release_kernels() noexcept {

@@ -1,5 +1,6 @@
 #include <cstddef>
 #include <fmt/format.h>
+#include <iterator>
 
 #include "src/base/timeout_hint.h"
 #include "src/runtime/gpu/wait_error_text.h"
@@ -72,7 +73,87 @@ WaitErrorText refused(const WaitReport& report, const std::string& message,
           fix};
 }
 
+/// As NVSHMEM's names have it, without type and scope.
+const char* name_of_call(DeviceCall call) {
+  constexpr const char* names[] = {"call",
+                                   "put",
+                                   "put_nbi",
+                                   "get",
+                                   "get_nbi",
+                                   "p",
+                                   "g",
+                                   "iput",
+                                   "iget",
+                                   "put_signal",
+                                   "put_signal_nbi",
+                                   "signal_op",
+                                   "signal_fetch",
+                                   "signal_wait_until",
+                                   "wait_until",
+                                   "test",
+                                   "atomic",
+                                   "barrier",
+                                   "sync",
+                                   "broadcast",
+                                   "fcollect",
+                                   "alltoall",
+                                   "alltoalls",
+                                   "reduce",
+                                   "reducescatter",
+                                   "maxloc_reduce"};
+  static_assert(std::size(names) == static_cast<std::size_t>(DeviceCall::count));
+  return call < DeviceCall::count ? names[static_cast<std::size_t>(call)] : names[0];
+}
+
+const char* name_of_argument(DeviceArgument argument) {
+  constexpr const char* names[] = {"an argument", "dest", "source", "sig_addr", "ivar",
+                                   "pe",          "team", "root",   "cmp",      "sig_op"};
+  static_assert(std::size(names) == static_cast<std::size_t>(DeviceArgument::count));
+  return argument < DeviceArgument::count ? names[static_cast<std::size_t>(argument)] : names[0];
+}
+
+WaitErrorText wrong_argument(const WaitReport& report, const std::string& message,
+                             const std::string& fix) {
+  return {ExitCode::usage, fmt::format("call NVSHMEM's {}", name_of_call(report.call)),
+          fmt::format("{} is wrong: {}", name_of_argument(report.argument), message), fix};
+}
+
+std::string describe_call(std::uint64_t word, DeviceCall other) {
+  const CollectiveCall call = CollectiveCall::of(word);
+  std::string text = fmt::format("{} of {} bytes", name_of_call(call.call), call.size_bytes);
+  if (call.call == DeviceCall::broadcast && other == DeviceCall::broadcast)
+    text += fmt::format(" from root {}", call.root);
+  return text;
+}
+
+/// Two members of a team are in different collectives, or in one with different sizes or roots.
+WaitErrorText differing_calls(const WaitReport& report) {
+  const DeviceCall mine = CollectiveCall::of(report.expected).call;
+  const DeviceCall theirs = CollectiveCall::of(report.seen).call;
+  return {ExitCode::usage, fmt::format("call NVSHMEM's {}", name_of_call(mine)),
+          fmt::format("this PE calls {}, and PE {} calls {}",
+                      describe_call(report.expected, theirs), report.peer,
+                      describe_call(report.seen, mine)),
+          "make the same collective calls in the same order, with the same sizes and root, on all "
+          "members of the team"};
+}
+
 } // namespace
+
+bool is_of_call(WaitKind kind) {
+  switch (kind) {
+  case WaitKind::no_such_pe:
+  case WaitKind::outside_heap:
+  case WaitKind::misaligned:
+  case WaitKind::no_such_team:
+  case WaitKind::no_such_value:
+  case WaitKind::calls_differ:
+  case WaitKind::exit_asked:
+    return true;
+  default:
+    return false;
+  }
+}
 
 bool is_of_network(WaitKind kind) {
   switch (kind) {
@@ -85,7 +166,7 @@ bool is_of_network(WaitKind kind) {
   case WaitKind::call_failed:
     return false;
   default:
-    return true;
+    return !is_of_call(kind);
   }
 }
 
@@ -115,6 +196,36 @@ WaitErrorText describe_wait(const WaitReport& report, int pe, double timeout_s,
                    "choose sum, min, max or prod, or an integer type");
   case WaitKind::call_failed:
     return timed_out_elsewhere(report, pe);
+  case WaitKind::no_such_pe:
+    return wrong_argument(report,
+                          fmt::format("{} is none of the {} PEs",
+                                      static_cast<std::int32_t>(report.seen), report.expected),
+                          fmt::format("pass a number from 0 to {}", report.expected - 1));
+  case WaitKind::outside_heap:
+    return wrong_argument(report,
+                          fmt::format("{} bytes at {:#x} are not in the symmetric heap",
+                                      report.expected, report.seen),
+                          "pass memory of nvshmem_malloc, calloc or align, and no more elements "
+                          "than it holds");
+  case WaitKind::misaligned:
+    return wrong_argument(
+        report, fmt::format("{:#x} is not a multiple of {} bytes", report.seen, report.expected),
+        fmt::format("place the variable at a multiple of {} bytes", report.expected));
+  case WaitKind::no_such_team:
+    return wrong_argument(report,
+                          fmt::format("{} is not a team", static_cast<std::int32_t>(report.seen)),
+                          "check what the call that created the team returned");
+  case WaitKind::no_such_value:
+    return wrong_argument(
+        report, fmt::format("the call has no value {}", static_cast<std::int32_t>(report.seen)),
+        "pass one of the constants that the call's description names");
+  case WaitKind::calls_differ:
+    return differing_calls(report);
+  case WaitKind::exit_asked:
+    return {ExitCode::interrupted, "continue",
+            fmt::format("it called nvshmem_global_exit with status {}",
+                        static_cast<std::int32_t>(report.seen)),
+            "check why the program ends the job"};
   case WaitKind::no_path:
     return {ExitCode::unavailable, "reach " + waited_for(report, pe),
             "kernels have no path to it" + (no_path.empty() ? "" : ": " + no_path),

@@ -16,6 +16,9 @@ struct WaitErrorText {
 
 /// Whether the report concerns the kernels' network: then DeviceNetworkPart has the text.
 bool is_of_network(WaitKind kind);
+/// Whether the report is of a call with wrong arguments, or of one that ends the job, so that its
+/// thread, call and argument are set.
+bool is_of_call(WaitKind kind);
 /// The text for all other kinds.
 /// @param pe      whose kernel it was
 /// @param no_path why kernels have no path to the report's peer; "" if that is not known

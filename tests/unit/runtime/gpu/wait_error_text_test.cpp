@@ -109,5 +109,57 @@ TEST(WaitErrorText, RecognisesReportsOfTheNetwork) {
     EXPECT_TRUE(is_of_network(kind)) << static_cast<int>(kind);
 }
 
+/// Of a call by NVSHMEM's name with wrong arguments.
+void expect_call(WaitKind kind, DeviceCall call, DeviceArgument argument, std::uint64_t expected,
+                 std::uint64_t seen, const std::vector<std::string>& said) {
+  WaitReport report = report_of(kind, -1, expected, seen);
+  report.call = call;
+  report.argument = argument;
+  EXPECT_TRUE(is_of_call(kind));
+  EXPECT_FALSE(is_of_network(kind));
+  expect_words(report, ExitCode::usage, said);
+}
+TEST(WaitErrorText, WrongArgumentsAreNamedAsNvshmemNamesThem) {
+  const auto minus_one = static_cast<std::uint32_t>(-1);
+  expect_call(WaitKind::no_such_pe, DeviceCall::put_nbi, DeviceArgument::pe, 2, 7,
+              {"call NVSHMEM's put_nbi", "pe is wrong: 7 is none of the 2 PEs",
+               "pass a number from 0 to 1"});
+  expect_call(WaitKind::no_such_pe, DeviceCall::broadcast, DeviceArgument::root, 3, minus_one,
+              {"call NVSHMEM's broadcast", "root is wrong: -1 is none of the 3 PEs"});
+  expect_call(WaitKind::outside_heap, DeviceCall::get, DeviceArgument::source, 48, 0x7f00,
+              {"call NVSHMEM's get", "source is wrong: 48 bytes at 0x7f00",
+               "not in the symmetric heap", "nvshmem_malloc"});
+  expect_call(WaitKind::misaligned, DeviceCall::atomic, DeviceArgument::dest, 8, 0x7f04,
+              {"dest is wrong: 0x7f04 is not a multiple of 8 bytes", "place the variable"});
+  expect_call(WaitKind::no_such_team, DeviceCall::maxloc_reduce, DeviceArgument::team, 63,
+              minus_one, {"call NVSHMEM's maxloc_reduce", "team is wrong: -1 is not a team"});
+  expect_call(WaitKind::no_such_value, DeviceCall::signal_op, DeviceArgument::operation, 0, 5,
+              {"sig_op is wrong: the call has no value 5", "constants"});
+  expect_call(WaitKind::no_such_value, DeviceCall::wait_until, DeviceArgument::comparison, 0, 6,
+              {"call NVSHMEM's wait_until", "cmp is wrong"});
+}
+TEST(WaitErrorText, CallsThatDifferAreBothDescribed) {
+  const auto expect_both = [](CollectiveCall mine, CollectiveCall theirs,
+                              const std::vector<std::string>& said) {
+    expect_words(report_of(WaitKind::calls_differ, 1, mine.word(), theirs.word()), ExitCode::usage,
+                 said);
+  };
+  expect_both({DeviceCall::fcollect, 0, 8}, {DeviceCall::fcollect, 0, 16},
+              {"call NVSHMEM's fcollect",
+               "this PE calls fcollect of 8 bytes, and PE 1 calls fcollect of 16 bytes"});
+  expect_both(
+      {DeviceCall::broadcast, 0, 8}, {DeviceCall::broadcast, 2, 8},
+      {"broadcast of 8 bytes from root 0, and PE 1 calls broadcast of 8 bytes from root 2"});
+  expect_both({DeviceCall::reduce, 0, 8}, {DeviceCall::broadcast, 2, 8},
+              {"calls reduce of 8 bytes, and PE 1 calls broadcast of 8 bytes"});
+}
+TEST(WaitErrorText, AKernelThatEndsTheJobIsNoFault) {
+  expect_words(report_of(WaitKind::exit_asked, -1, 0, 7), ExitCode::interrupted,
+               {"nvshmem_global_exit with status 7"});
+  EXPECT_TRUE(is_of_call(WaitKind::exit_asked));
+  for (const WaitKind kind : {WaitKind::word, WaitKind::no_path, WaitKind::qp_failed})
+    EXPECT_FALSE(is_of_call(kind));
+}
+
 } // namespace
 } // namespace shmemctl

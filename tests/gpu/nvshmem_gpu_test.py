@@ -1,0 +1,61 @@
+"""A program by NVSHMEM's names, run on GPUs: two PEs may share one. Skipped without a GPU."""
+import os
+import subprocess
+import time
+import unittest
+
+from bench_gpu_test import BINARY, gpus
+
+PROGRAM = os.environ.get("SHMEMCTL_NVSHMEM_NAMES", "nvshmem_names")
+PATIENCE_S = 180
+
+
+def run(n_pes, *words, **variables):
+    environment = {**os.environ, "SHMEMCTL_SYMMETRIC_SIZE": "64M", "SHMEMCTL_TIMEOUT": "60", **variables}
+    done = subprocess.run([BINARY, "run", "-n", str(n_pes), PROGRAM, *words], check=False, env=environment,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
+    return done.returncode, done.stdout, done.stderr
+
+
+@unittest.skipIf(gpus() == 0, "nvidia-smi shows no GPU")
+class Names(unittest.TestCase):
+    def assert_well(self, n_pes, **variables):
+        code, out, err = run(n_pes, **variables)
+        self.assertEqual((code, err), (0, ""), out)
+        for pe in range(n_pes):
+            self.assertIn(f"PE {pe}: well", out)
+
+    def test_programs(self):
+        for heap in ("auto", "ipc", "host"):
+            for n_pes in (1, 2, 3):
+                with self.subTest(heap=heap, n_pes=n_pes):
+                    self.assert_well(n_pes, SHMEMCTL_HEAP=heap)
+
+    def test_checked_programs(self):
+        self.assert_well(2, SHMEMCTL_CHECK="1")
+
+    def test_over_the_proxy(self):
+        self.assert_well(2, SHMEMCTL_HEAP="host", SHMEMCTL_DEVICE_PATH="proxy")
+
+    def test_mistakes_are_named(self):
+        for word, status, said in (
+                ("far", 2, r"block 0, thread 0.*NVSHMEM's p\b.*pe is wrong: 2 is none of the 2 PEs"),
+                ("outside", 2, r"NVSHMEM's put\b.*dest is wrong: 1099511627776 bytes at 0x[0-9a-f]+ are not in"),
+                ("differ", 2, r"fcollect of (8|16) bytes, and PE [01] calls fcollect of (8|16) bytes"),
+                ("end", 130, r"nvshmem_global_exit with status 7")):
+            with self.subTest(mistake=word):
+                code, _, err = run(2, word, SHMEMCTL_CHECK="1", SHMEMCTL_TIMEOUT="10")
+                self.assertEqual(code, status, err)
+                self.assertRegex(err, said)
+
+    def test_a_wait_that_never_ends_says_for_what(self):
+        begin = time.monotonic()
+        code, _, err = run(2, "late", SHMEMCTL_TIMEOUT="3")
+        self.assertEqual(code, 124, err)
+        self.assertRegex(err, r"kernel of GPU \d+ ")
+        self.assertRegex(err, r"is 0, expected 1")
+        self.assertLess(time.monotonic() - begin, 30)
+
+
+if __name__ == "__main__":
+    unittest.main()
