@@ -52,7 +52,7 @@ bool stores_option(const CLI::Option& option, const std::string& flag) {
   return option.get_description().find("[SHMEMCTL_" + option_name(flag)) != std::string::npos;
 }
 
-std::vector<const CLI::App*> children_of(const CLI::App& app) {
+std::vector<const CLI::App*> children_in_file(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
@@ -67,7 +67,7 @@ void add_flags(const CLI::App& app, bool recurse, std::vector<std::string>& flag
       if (may_stand_in_file(name))
         flags.push_back(name);
   if (recurse)
-    for (const CLI::App* child : children_of(app))
+    for (const CLI::App* child : children_in_file(app))
       add_flags(*child, true, flags);
 }
 
@@ -81,7 +81,7 @@ const CLI::App& section_of(const CLI::App& root, const ConfigEntry& entry) {
   for (const std::string& word : entry.section) {
     std::vector<std::string> names;
     const CLI::App* next = nullptr;
-    for (const CLI::App* child : children_of(*app)) {
+    for (const CLI::App* child : children_in_file(*app)) {
       names.push_back(child->get_name());
       if (child->get_name() == word)
         next = child;

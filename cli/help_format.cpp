@@ -27,7 +27,7 @@ std::size_t range_offset(const std::string& type) {
   return std::string::npos;
 }
 
-bool is_positional(const CLI::Option& option) {
+bool shown_by_position(const CLI::Option& option) {
   return option.get_snames().empty() && option.get_lnames().empty();
 }
 
@@ -116,7 +116,7 @@ private:
   static std::vector<std::string> groups_of(const CLI::App& app) {
     std::vector<std::string> groups;
     for (const CLI::Option* option : app.get_options())
-      if (!is_positional(*option) && !option->get_group().empty() &&
+      if (!shown_by_position(*option) && !option->get_group().empty() &&
           std::find(groups.begin(), groups.end(), option->get_group()) == groups.end())
         groups.push_back(option->get_group());
     return groups;
@@ -155,7 +155,7 @@ private:
                    std::string& text) const {
     std::string lines;
     for (const CLI::Option* option : app.get_options())
-      if (is_positional(*option) == positional && !option->get_group().empty() &&
+      if (shown_by_position(*option) == positional && !option->get_group().empty() &&
           (positional || option->get_group() == group))
         add_entry(positional ? argument_name(*option) : flags_text(*option),
                   option_text(*option, false), lines);
@@ -216,7 +216,7 @@ std::string value_name(const CLI::Option& option) {
     return text.substr(set + 1);
   if (starts_with(text, "{,")) // an empty text is a value too
     return text.erase(1, 1);
-  if (text == "TEXT" && is_positional(option))
+  if (text == "TEXT" && shown_by_position(option))
     return "";
   if (text == "INT" || text == "UINT")
     return "N";
@@ -270,7 +270,7 @@ std::string option_text(const CLI::Option& option, bool with_range) {
   };
   std::vector<std::string> excluded;
   for (const CLI::Option* other : option.get_excludes())
-    excluded.push_back(is_positional(*other) ? other->get_name(true) : other->get_name());
+    excluded.push_back(shown_by_position(*other) ? other->get_name(true) : other->get_name());
   std::sort(excluded.begin(), excluded.end()); // sets of pointers have no stable order
   if (!excluded.empty())
     add("Not together with " + join(excluded, ", ") + ".");
@@ -288,7 +288,7 @@ std::string synopsis_of(const CLI::App& app, const std::string& command_name) {
     return command_name + " SUBCOMMAND ...";
   std::string text = command_name + " [OPTIONS]";
   for (const CLI::Option* option : app.get_options())
-    if (is_positional(*option) && !option->get_group().empty())
+    if (shown_by_position(*option) && !option->get_group().empty())
       text += option->get_required() ? " " + argument_name(*option)
                                      : " [" + argument_name(*option) + "]";
   return app.get_prefix_command() ? text + " CMD ARGS..." : text;

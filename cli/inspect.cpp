@@ -103,7 +103,7 @@ inspect::Selection selection_of(const InspectFlags& flags, const Sysroot& sysroo
   return selection;
 }
 
-std::string host_name(const Sysroot& sysroot) {
+std::string name_of_host(const Sysroot& sysroot) {
   return sysroot.read_line("/proc/sys/kernel/hostname").value_or("localhost");
 }
 
@@ -120,7 +120,7 @@ void put(Session& session, const inspect::Inspection& found, const Options& opti
   const Sysroot& sysroot = *source.sysroot;
   Report& report = session.report();
   report.processes = processes_of(found, options);
-  report.nic_counters = inspect::counter_rows(found, host_name(sysroot));
+  report.nic_counters = inspect::counter_rows(found, name_of_host(sysroot));
   report.findings =
       source.recorded ? gather::with_recorded(found.findings, *source.recorded) : found.findings;
   session.checkpoint();
@@ -236,7 +236,7 @@ private:
     if (looks_) {
       session_.phase("reading processes");
       const inspect::Inspection found = inspector_.inspect(selection_, flags_.window_s);
-      const std::string host = host_name(sysroot_);
+      const std::string host = name_of_host(sysroot_);
       own = inspect::host_inspection(found, processes_of(found, options_), host,
                                      inspect::counter_rows(found, host));
     }

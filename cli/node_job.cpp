@@ -24,7 +24,8 @@ namespace {
 
 using Body = std::function<ExitCode(Session&, const Options&)>;
 
-constexpr double slack_s = 15; ///< beyond --timeout, for hosts that wait for another one's report
+constexpr double node_slack_s =
+    15; ///< beyond --timeout, for hosts that wait for another one's report
 /// A gathered text is limited to 1 MiB, and each PE receives all texts of a round.
 constexpr std::size_t piece_bytes = std::size_t{128} << 10;
 constexpr std::uint64_t max_bytes = std::uint64_t{64} << 20;
@@ -122,7 +123,7 @@ public:
       mine = run_body(session_, options_, body);
       mine.code = std::max(mine.code, write_by_host());
     }
-    session_.set_deadline(2 * timeout_s() + slack_s); // for hosts that are slower
+    session_.set_deadline(2 * timeout_s() + node_slack_s); // for hosts that are slower
     session_.phase(fmt::format("gathering the reports of {} hosts", gathering_.hosts().size()));
     const std::vector<std::string> texts = gather_long_texts(
         bootstrap_, gathering_.leads() ? text_of(mine, session_.report()) : std::string(),
@@ -141,7 +142,7 @@ private:
   }
   double timeout_s() const { return options_.number("TIMEOUT"); }
   Deadline deadline() const {
-    return Deadline::after(std::chrono::duration<double>(timeout_s() + slack_s));
+    return Deadline::after(std::chrono::duration<double>(timeout_s() + node_slack_s));
   }
 
   /// PE 0: from now on its report is written, however the run ends. Fails for an existing file, and

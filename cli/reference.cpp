@@ -51,7 +51,7 @@ std::vector<const CLI::App*> subcommands_of(const CLI::App& app) {
   });
 }
 
-std::vector<std::string> flags_of(const CLI::Option& option) {
+std::vector<std::string> flags_in_reference(const CLI::Option& option) {
   std::vector<std::string> flags;
   for (const std::string& name : option.get_snames())
     flags.push_back("-" + name);
@@ -89,7 +89,7 @@ Shown options_of(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (option == app.get_help_ptr() || option->get_group().empty())
       continue;
-    (flags_of(*option).empty() ? shown.positional : shown.flags).push_back(option);
+    (flags_in_reference(*option).empty() ? shown.positional : shown.flags).push_back(option);
   }
   return shown;
 }
@@ -121,7 +121,7 @@ std::string markdown_options(const std::vector<const CLI::Option*>& options) {
   std::string text = "| option | meaning |\n| --- | --- |\n";
   for (const CLI::Option* option : options) {
     std::vector<std::string> names;
-    for (const std::string& flag : flags_of(*option))
+    for (const std::string& flag : flags_in_reference(*option))
       names.push_back(code(flag));
     std::string head = join(names, ", ");
     if (head.empty())
@@ -170,7 +170,7 @@ std::string takers_of(const std::string& name, const std::vector<Page>& pages, s
   std::vector<std::string> takers;
   for (const Page& page : pages)
     for (const CLI::Option* option : page.app->get_options())
-      for (const std::string& each : flags_of(*option))
+      for (const std::string& each : flags_in_reference(*option))
         if (each == wanted)
           takers.push_back(page.app->get_parent() == nullptr
                                ? "all"
@@ -360,7 +360,7 @@ std::string roff_options(const std::vector<const CLI::Option*>& options) {
   std::string text;
   for (const CLI::Option* option : options) {
     std::vector<std::string> names;
-    for (const std::string& flag : flags_of(*option))
+    for (const std::string& flag : flags_in_reference(*option))
       names.push_back("\\fB" + roff(flag) + "\\fR");
     std::string head = join(names, ", ");
     if (head.empty())

@@ -23,7 +23,7 @@ bool set(const Environment& environment, const char* name) {
   return found != environment.end() && !found->second.empty();
 }
 
-std::string variable(const Environment& environment, const char* name) {
+std::string terminal_variable(const Environment& environment, const char* name) {
   const auto found = environment.find(name);
   return found == environment.end() ? std::string() : found->second;
 }
@@ -59,7 +59,8 @@ int help_width(const Environment& environment) {
   constexpr int usual = 80, longest = 100;
   const int terminal = terminal_width(environment);
   const long long columns =
-      terminal > 0 ? terminal : parse_integer(variable(environment, "COLUMNS")).value_or(usual);
+      terminal > 0 ? terminal
+                   : parse_integer(terminal_variable(environment, "COLUMNS")).value_or(usual);
   return static_cast<int>(std::clamp<long long>(columns > 0 ? columns : usual, 0, longest));
 }
 
@@ -69,9 +70,10 @@ bool wants_color(const std::string& color, const Environment& environment) {
   if (set(environment, "NO_COLOR"))
     return false;
   for (const char* name : {"CLICOLOR_FORCE", "FORCE_COLOR"})
-    if (set(environment, name) && variable(environment, name) != "0")
+    if (set(environment, name) && terminal_variable(environment, name) != "0")
       return true;
-  return variable(environment, "CLICOLOR") != "0" && variable(environment, "TERM") != "dumb" &&
+  return terminal_variable(environment, "CLICOLOR") != "0" &&
+         terminal_variable(environment, "TERM") != "dumb" &&
          is_terminal(STDOUT_FILENO, environment);
 }
 

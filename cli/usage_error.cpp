@@ -38,13 +38,13 @@ bool is_option(const std::string& argument) {
 }
 
 /// Without those that help does not list.
-std::vector<const CLI::App*> children_of(const CLI::App& app) {
+std::vector<const CLI::App*> known_children(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App* child) { return !child->get_group().empty(); });
 }
 
-std::vector<std::string> names_of_subcommands(const CLI::App& app) {
+std::vector<std::string> known_subcommands(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* child : children_of(app))
+  for (const CLI::App* child : known_children(app))
     names.push_back(child->get_name());
   return names;
 }
@@ -135,8 +135,8 @@ std::vector<std::string> case_names() {
 
 /// "report diff" of diff, "bench put" of put; "" if no subcommand takes that word first.
 std::string subcommand_before(const CLI::App& root, const std::string& word) {
-  for (const CLI::App* child : children_of(root))
-    if (has(names_of_subcommands(*child), word))
+  for (const CLI::App* child : known_children(root))
+    if (has(known_subcommands(*child), word))
       return child->get_name() + " " + word;
   return has(case_names(), word) ? "bench " + word : "";
 }
@@ -152,7 +152,7 @@ UsageError unknown_subcommand(const Chain& chain, const std::string& argument) {
       meant.push_back(other);
   }
   if (meant.empty())
-    meant = similar_names(argument, names_of_subcommands(*chain.back()));
+    meant = similar_names(argument, known_subcommands(*chain.back()));
   return {command + ": unknown subcommand " + printable(argument),
           suggestion(meant) + command + " --help lists all subcommands"};
 }
@@ -161,7 +161,7 @@ UsageError unknown_subcommand(const Chain& chain, const std::string& argument) {
 std::vector<std::string> takers_of(const std::string& flag, const CLI::App& app,
                                    const std::string& path) {
   std::vector<std::string> takers;
-  for (const CLI::App* child : children_of(app)) {
+  for (const CLI::App* child : known_children(app)) {
     const std::string name = (path.empty() ? "" : path + " ") + child->get_name();
     if (child->get_option_no_throw(flag) != nullptr)
       takers.push_back(name);
@@ -219,7 +219,7 @@ std::string flag_with_value(const Chain& chain, const std::string& word) {
 UsageError unexpected_argument(const Chain& chain, const std::string& word) {
   const std::string command = command_of(chain);
   UsageError usage{command + ": unexpected argument " + printable(word, longest_path), ""};
-  const std::vector<std::string> subcommands = names_of_subcommands(*chain.front());
+  const std::vector<std::string> subcommands = known_subcommands(*chain.front());
   std::string meant = flag_with_value(chain, word);
   if (meant.empty() && has(flags_of(chain), "--" + lower(word)))
     meant = "--" + lower(word);
@@ -396,7 +396,7 @@ UsageError something_missing(const Chain& chain, const std::string& message,
   const std::string command = command_of(chain);
   if (chain.back()->get_require_subcommand_min() > 0 && starts_with(message, "A subcommand"))
     return {command + ": no subcommand given", "write one of " +
-                                                   join(names_of_subcommands(*chain.back()), ", ") +
+                                                   join(known_subcommands(*chain.back()), ", ") +
                                                    "; " + command + " --help says what they do"};
   for (const CLI::Option* option : chain.back()->get_options()) {
     if (message != option->get_name() + " is required")

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t max_rows = 50;
+constexpr std::size_t max_table_hosts = 50;
 
 enum Position {
   name_column,
@@ -253,7 +253,7 @@ std::string hosts_text(const json& hosts, const TextStyle& style) {
   if (table.columns.size() < 2)
     return ""; // names alone
   const std::size_t rows =
-      style.verbose ? table.rows.size() : std::min(table.rows.size(), max_rows);
+      style.verbose ? table.rows.size() : std::min(table.rows.size(), max_table_hosts);
   TextStyle plain = style;
   plain.color = false;
   std::set<std::size_t> without;

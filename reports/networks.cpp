@@ -23,7 +23,7 @@ using Links = std::set<NetworkLink>;
 /// Of one node pair in one direction, by transport.
 using Ways = std::map<std::string, Links>;
 
-constexpr std::size_t max_rows = 50, max_links = 4;
+constexpr std::size_t max_network_rows = 50, max_links = 4;
 
 /// Gives equal values the same number.
 template <class T>
@@ -77,16 +77,16 @@ Links completed(const Links& links, const Links& back) {
 }
 
 /// Node pairs of the same links. In those of both directions, either order is possible.
-struct Group {
+struct NetworkGroup {
   std::string transport;
   Links links;
   bool both_ways = true;
-  auto operator<=>(const Group&) const = default;
+  auto operator<=>(const NetworkGroup&) const = default;
 };
 
 /// A group that pairs belong to, and whether they are in it in the other order.
 struct Membership {
-  Group group;
+  NetworkGroup group;
   bool turned = false;
 };
 
@@ -220,7 +220,7 @@ std::vector<NetworkRow> network_rows(const std::vector<NetworkUse>& uses, int n_
     }
     return ways;
   };
-  std::map<Group, std::vector<NodePair>> groups;
+  std::map<NetworkGroup, std::vector<NodePair>> groups;
   for (const auto& [key, pairs] : alike) {
     for (const Membership& of : memberships_of(ways_of(key.first), ways_of(key.second))) {
       std::vector<NodePair>& members = groups[of.group];
@@ -386,7 +386,7 @@ std::string networks_text(const std::vector<NetworkRow>& rows,
   if (merged)
     columns.insert(columns.begin(), {"run", Align::right});
   Table table(columns);
-  const std::size_t shown = style.verbose ? rows.size() : std::min(rows.size(), max_rows);
+  const std::size_t shown = style.verbose ? rows.size() : std::min(rows.size(), max_network_rows);
   for (std::size_t i = 0; i < shown; ++i) {
     const NetworkRow& row = rows[i];
     const std::string links = links_text(row);

@@ -354,7 +354,8 @@ std::vector<FindingReference> process_findings() {
        "Compare the NICs that the ranks of both nodes have open: `shmemctl inspect --all`."},
       {"symbol-missing", group, "error, info",
        "A library needs symbols of a version that another loaded library lacks. It has severity "
-       "info if it only asks for them at run time (`dlvsym()`): it goes on without the feature that "
+       "info if it only asks for them at run time (`dlvsym()`): it goes on without the feature "
+       "that "
        "needs them, as NCCL does without GPU-initiated networking.",
        "Tables of symbol versions in both files; for libibverbs, libmlx5 and libefa also the "
        "versions that are texts in NCCL and NVSHMEM.",

@@ -41,7 +41,7 @@ std::string title_of(const ResultRow& row, const PairNames& names) {
   return row.run ? title + " (run " + std::to_string(*row.run) + ")" : title;
 }
 
-bool has_failed(const ResultRow& row) {
+bool cell_has_failed(const ResultRow& row) {
   return row.status == RowStatus::fail || row.verified == Verified::failed;
 }
 
@@ -74,7 +74,7 @@ std::optional<PairMatrix> matrix_of(const std::string& title, const std::string&
     index_of.emplace(label, index_of.size());
   for (const Pair& pair : pairs) {
     const ResultRow& row = *pair.row;
-    const bool failed = has_failed(row);
+    const bool failed = cell_has_failed(row);
     const std::optional<double> measured = rates       ? row.bandwidth_GBps
                                            : row.stats ? row.stats->p50
                                                        : std::nullopt;

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 /// Rows that are printed unless --verbose asks for all.
-constexpr std::size_t max_rows = 100;
+constexpr std::size_t max_compared_rows = 100;
 constexpr std::array order = {"worse", "missing", "unclear", "better", "new", "same"};
 
 std::string side_text(const json& side) {
@@ -130,7 +130,7 @@ std::string rows_text(const json& rows, const TextStyle& style) {
     for (const json& row : rows) {
       if (view::text(row, "verdict") != verdict)
         continue;
-      if (!style.verbose && printed == max_rows) {
+      if (!style.verbose && printed == max_compared_rows) {
         ++left_out;
         continue;
       }
@@ -219,7 +219,7 @@ std::string comparison_text(const json& comparison, const TextStyle& style) {
          differences_text(view::list(comparison, "differences"), style) +
          rows_text(view::list(comparison, "rows"), style) +
          unclear_text(view::list(comparison, "rows"), style) + counts_text(comparison) +
-         verdict_text(comparison) + "\n";
+         comparison_verdict(comparison) + "\n";
 }
 
 namespace {

@@ -59,20 +59,20 @@ std::string seconds_text(double seconds) {
 }
 
 /// Findings of one id and severity, in order of appearance.
-struct Group {
+struct FindingGroup {
   std::string id;
   Severity severity = Severity::info;
   std::vector<const Finding*> findings;
 };
 
 /// Errors and warnings, errors first.
-std::vector<Group> grouped(const Findings& findings) {
-  std::vector<Group> groups;
+std::vector<FindingGroup> grouped(const Findings& findings) {
+  std::vector<FindingGroup> groups;
   for (const Severity severity : {Severity::error, Severity::warning})
     for (const Finding& finding : findings) {
       if (finding.severity != severity)
         continue;
-      auto group = std::find_if(groups.begin(), groups.end(), [&finding](const Group& each) {
+      auto group = std::find_if(groups.begin(), groups.end(), [&finding](const FindingGroup& each) {
         return each.id == finding.id && each.severity == finding.severity;
       });
       if (group == groups.end()) {
@@ -84,7 +84,7 @@ std::vector<Group> grouped(const Findings& findings) {
   return groups;
 }
 
-std::string group_text(const Group& group, const TextStyle& style) {
+std::string group_text(const FindingGroup& group, const TextStyle& style) {
   const bool error = group.severity == Severity::error;
   const std::string mark = error ? "[x]" : "[!]";
   const std::size_t all = group.findings.size();
@@ -248,7 +248,7 @@ std::string verdict_text(const Report& report, const TextStyle& style) {
     return "";
   std::string out;
   if (!style.verbose)
-    for (const Group& group : grouped(report.findings))
+    for (const FindingGroup& group : grouped(report.findings))
       out += group_text(group, style);
   if (!out.empty())
     out += "\n";
@@ -307,7 +307,7 @@ std::string nagios_line(const Report& report) {
   if (verdict.kind == Verdict::Kind::incomplete)
     what += ", the run ended early";
   std::string ids;
-  for (const Group& group : grouped(report.findings))
+  for (const FindingGroup& group : grouped(report.findings))
     ids += (ids.empty() ? "; " : ", ") + group.id +
            (group.findings.size() > 1 ? " x" + std::to_string(group.findings.size()) : "");
   std::string text = (verdict.host.empty() ? "" : verdict.host + ": ") + what + ids;

@@ -94,7 +94,8 @@ ThresholdOutcome judge_count(const Threshold& threshold, const std::vector<std::
   if (keeps_to(threshold, *outcome.worst))
     return outcome;
   std::vector<std::string> named = names;
-  const std::size_t more = named.size() > max_named_sections ? named.size() - max_named_sections : 0;
+  const std::size_t more =
+      named.size() > max_named_sections ? named.size() - max_named_sections : 0;
   named.resize(named.size() - more);
   outcome.missed.push_back("there " + std::string(names.size() == 1 ? "is " : "are ") +
                            (names.empty() ? "none" : std::to_string(names.size())) +

@@ -215,9 +215,9 @@ std::string left_out_of(const std::vector<Shown>& shown) {
 }
 
 /// Charts of one page; a hostile document may have any number of variants.
-constexpr std::size_t max_charts = 60;
+constexpr std::size_t max_simulation_charts = 60;
 
-void add(json& blocks, json block) {
+void add_block(json& blocks, json block) {
   if (!block.is_null())
     blocks.push_back(std::move(block));
 }
@@ -231,17 +231,17 @@ json simulation_section(const std::vector<Shown>& shown) {
       for (const std::string& sentence : sentences_of(one.report().simulation))
         blocks.push_back(note_block(labelled(one.label, sentence + ".")));
   for (const Shown& one : shown) {
-    add(blocks, times_chart(one));
+    add_block(blocks, times_chart(one));
     for (const json* variant : different_variants_of(one)) {
-      if (blocks.size() >= max_charts)
+      if (blocks.size() >= max_simulation_charts)
         break;
-      add(blocks, rails_chart(one, *variant));
+      add_block(blocks, rails_chart(one, *variant));
       if (differs_by_nic(*variant))
-        add(blocks, nics_chart(one, *variant));
+        add_block(blocks, nics_chart(one, *variant));
     }
   }
   for (json block : {operations_table(shown), nics_table(shown), places_table(shown)})
-    add(blocks, std::move(block));
+    add_block(blocks, std::move(block));
   if (const std::string text = left_out_of(shown); !text.empty())
     blocks.push_back(note_block(text));
   return section("simulation", "Simulated cluster", std::move(blocks));

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t longest_number = 9; ///< longer runs of digits are text: serial numbers
 constexpr std::size_t max_ranges = 16;    ///< in one pair of brackets
 
-bool is_digit(char c) {
+bool is_decimal_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
@@ -29,7 +29,7 @@ Parts parts_of(const std::string& name) {
   Parts parts;
   for (std::size_t at = 0; at < name.size();) {
     std::size_t end = at;
-    while (end < name.size() && is_digit(name[end]))
+    while (end < name.size() && is_decimal_digit(name[end]))
       ++end;
     if (end > at && end - at <= longest_number) {
       parts.numbers.push_back(name.substr(at, end - at));

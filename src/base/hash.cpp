@@ -10,7 +10,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::size_t block_bytes = 64, length_bytes = 8;
+constexpr std::size_t hash_block_bytes = 64, length_bytes = 8;
 
 constexpr std::array<std::uint32_t, 64> constants = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -54,7 +54,7 @@ public:
     const std::array<std::uint32_t, 8> added = {a, b, c, d, e, f, g, h};
     for (std::size_t i = 0; i < state_.size(); ++i)
       state_[i] += added[i];
-    hashed_bytes_ += block_bytes;
+    hashed_bytes_ += hash_block_bytes;
   }
 
   /// Adds the rest, whose whole blocks need not have been added, and the padding.
@@ -62,11 +62,11 @@ public:
     const std::uint64_t bits = 8 * (hashed_bytes_ + rest.size());
     std::string text(rest);
     text += static_cast<char>(0x80);
-    while (text.size() % block_bytes != block_bytes - length_bytes)
+    while (text.size() % hash_block_bytes != hash_block_bytes - length_bytes)
       text += '\0';
     for (std::size_t i = 0; i < length_bytes; ++i)
       text += static_cast<char>(bits >> (8 * (length_bytes - 1 - i)));
-    for (std::size_t at = 0; at < text.size(); at += block_bytes)
+    for (std::size_t at = 0; at < text.size(); at += hash_block_bytes)
       add_block(reinterpret_cast<const std::uint8_t*>(text.data()) + at);
     Sha256Digest digest;
     for (std::size_t i = 0; i < digest.size(); ++i)
@@ -88,9 +88,9 @@ std::string_view view(const Sha256Digest& digest) {
 class KeyedHash {
 public:
   explicit KeyedHash(std::string_view key) {
-    std::array<std::uint8_t, block_bytes> padded{};
+    std::array<std::uint8_t, hash_block_bytes> padded{};
     const Sha256Digest hashed = sha256(key);
-    const std::string_view used = key.size() > block_bytes ? view(hashed) : key;
+    const std::string_view used = key.size() > hash_block_bytes ? view(hashed) : key;
     std::copy(used.begin(), used.end(), padded.begin());
     add_masked(inner_, padded, 0x36);
     add_masked(outer_, padded, 0x5c);
@@ -101,7 +101,7 @@ public:
   }
 
 private:
-  static void add_masked(Hash& hash, std::array<std::uint8_t, block_bytes> block,
+  static void add_masked(Hash& hash, std::array<std::uint8_t, hash_block_bytes> block,
                          std::uint8_t mask) {
     for (std::uint8_t& byte : block)
       byte = static_cast<std::uint8_t>(byte ^ mask);

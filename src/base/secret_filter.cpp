@@ -31,7 +31,7 @@ bool is_name_character(char c) {
          c == '-' || c == '.';
 }
 
-bool is_blank(char c) {
+bool separates_words(char c) {
   return c == ' ' || c == '\t' || c == '\n';
 }
 
@@ -40,7 +40,7 @@ bool is_quote(char c) {
 }
 
 bool ends_value(char c) {
-  return is_blank(c) || is_quote(c) || c == ';' || c == '&' || c == '|';
+  return separates_words(c) || is_quote(c) || c == ';' || c == '&' || c == '|';
 }
 
 /// The variable that a flag is called after: "--api-key", "--apiKey" -> "API_KEY".
@@ -137,7 +137,7 @@ void hide_flag_values(std::string& text) {
     while (end < text.size() && is_name_character(text[end]))
       ++end;
     std::size_t next = end;
-    while (next < text.size() && is_blank(text[next]))
+    while (next < text.size() && separates_words(text[next]))
       ++next;
     const bool begins_word = begin == 0 || ends_value(text[begin - 1]);
     if (begins_word && next > end &&

@@ -33,7 +33,8 @@ Endpoints::Endpoints(JobView& job, const rc::LocalMemory& local, std::size_t end
     verbs::Device& device = *used.device;
     const auto most =
         static_cast<std::uint32_t>(std::clamp(device.attributes().max_cqe, 1, 1 << 30));
-    const std::size_t useful = std::min<std::size_t>(endpoints * Endpoint::depth, max_cq_completions);
+    const std::size_t useful =
+        std::min<std::size_t>(endpoints * Endpoint::depth, max_cq_completions);
     Completions completions;
     completions.capacity = std::min(most, static_cast<std::uint32_t>(useful));
     const auto count = static_cast<int>(completions.capacity);

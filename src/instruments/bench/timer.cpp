@@ -10,7 +10,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-constexpr int rounds = 20;
+constexpr int timer_rounds = 20;
 constexpr int readings_per_round = 1000;
 
 } // namespace
@@ -30,7 +30,7 @@ std::string SteadyClock::name() const {
 TimerQuality measure_timer(const Clock& clock) {
   TimerQuality quality{std::numeric_limits<double>::infinity(),
                        std::numeric_limits<double>::infinity()};
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < timer_rounds; ++round) {
     const std::int64_t start = clock.now_ns();
     std::int64_t last = start;
     for (int reading = 0; reading < readings_per_round; ++reading) {

@@ -90,8 +90,8 @@ void add_corrupt(const BringupVerdict& verdict, Findings& findings) {
     const std::string& name = verdict.transports[i].name;
     findings.push_back({"pair-corrupt", Severity::error,
                         fmt::format("PE {} to PE {}", first->source, first->target),
-                        describe(*first, name) + "; " + counted(pairs.size(), "pair") + " wrong by " +
-                            name + ": " + pair_list(pairs),
+                        describe(*first, name) + "; " + counted(pairs.size(), "pair") +
+                            " wrong by " + name + ": " + pair_list(pairs),
                         "look at the hosts and devices of these PEs first: shmemctl doctor"});
   }
 }

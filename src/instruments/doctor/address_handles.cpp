@@ -19,7 +19,7 @@ namespace shmemctl::doctor {
 namespace {
 
 // Where the kernel looks for the hardware address, a try takes up to 3 s.
-constexpr std::chrono::seconds trial_deadline{40};
+constexpr std::chrono::seconds handle_deadline{40};
 
 std::vector<verbs::PortAddress> addresses_in_use(const CheckContext& context) {
   std::vector<verbs::PortAddress> addresses;
@@ -137,7 +137,7 @@ CheckResult address_handles(const CheckContext& context) {
                    "rdma-gid-table");
   const std::string library = Options(context.environment).text("VERBS_LIBRARY");
   const ChildOutput answer = call_in_child([&] { return trial_text(library, addresses); },
-                                           "ibv_create_ah", trial_deadline);
+                                           "ibv_create_ah", handle_deadline);
   if (!answer.problem.empty())
     return failed(answer.problem, "ibv_create_ah in a child process",
                   "look at dmesg for messages of the NIC's driver");

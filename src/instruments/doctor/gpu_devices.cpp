@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::seconds live_deadline{
+constexpr std::chrono::seconds survey_deadline{
     40}; // eight GPUs without persistence mode take ten seconds
 /// A copy below this share of the PCIe link's rate is a warning: healthy links reach 80 to 90%,
 /// memory of another NUMA node two thirds.
@@ -179,7 +179,7 @@ cuda::DeviceSurvey survey_live_devices(std::chrono::milliseconds deadline) {
 }
 
 const cuda::DeviceSurvey& live_devices() {
-  static const cuda::DeviceSurvey survey = survey_live_devices(live_deadline);
+  static const cuda::DeviceSurvey survey = survey_live_devices(survey_deadline);
   return survey;
 }
 

@@ -87,8 +87,10 @@ GpuMemoryPath exported_dma_buf(const Sysroot& sysroot) {
   const std::optional<std::string> text = sysroot.read(driver_version_path);
   const std::optional<NvidiaVersion> driver = parse_nvidia_version(text.value_or(""));
   if (!driver)
-    return {false, "the NVIDIA driver is not loaded", absent(driver_version_path), "modprobe nvidia"};
-  const std::string driver_evidence = file_evidence(driver_version_path, split(*text, '\n').front());
+    return {false, "the NVIDIA driver is not loaded", absent(driver_version_path),
+            "modprobe nvidia"};
+  const std::string driver_evidence =
+      file_evidence(driver_version_path, split(*text, '\n').front());
   if (!driver->open_modules)
     return {false, "only NVIDIA's open kernel modules export dma-buf; these are proprietary",
             driver_evidence, install_command(sysroot, "nvidia-open", "nvidia-open") + " && reboot"};

@@ -15,7 +15,7 @@ namespace {
 constexpr std::array<int, 2> good_kernel = {5, 12}; // RDMA takes dma-buf
 constexpr std::array<int, 2> min_kernel = {4, 18};  // RHEL 8
 constexpr std::uint64_t min_open_files = 16384;
-constexpr const char* limits_path = "/proc/self/limits";
+constexpr const char* system_limits_path = "/proc/self/limits";
 constexpr const char* clocksource_folder = "/sys/devices/system/clocksource/clocksource0";
 
 /// Clock sources that are read without a system call.
@@ -106,11 +106,11 @@ CheckResult clocksource(const CheckContext& context) {
 }
 
 CheckResult open_files(const CheckContext& context) {
-  const auto text = context.sysroot.read(limits_path);
+  const auto text = context.sysroot.read(system_limits_path);
   const auto limit = text ? find_limit(*text, "Max open files") : std::nullopt;
   if (!limit)
-    return skipped("the open-files limit is unknown", absent(limits_path));
-  const std::string evidence = file_evidence(limits_path, "Max open files " + limit->text);
+    return skipped("the open-files limit is unknown", absent(system_limits_path));
+  const std::string evidence = file_evidence(system_limits_path, "Max open files " + limit->text);
   if (!limit->soft || *limit->soft >= min_open_files)
     return passed("the open-files limit is sufficient", evidence);
   const bool may_raise = !limit->hard || *limit->hard >= min_open_files;

@@ -18,7 +18,7 @@ namespace shmemctl::fabric {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t alignment_bytes = 4096;
 /// The first and the last word of each such block say which part of which round it belongs to.
@@ -32,8 +32,8 @@ constexpr double slots_of_flow = 4;
 constexpr int slow_times = 20;
 constexpr std::chrono::milliseconds slow_at_least{200};
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+double seconds_since(SteadyClock::time_point start) {
+  return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
 
 /// Not 0, and different for each PE, part of a round and place.
@@ -131,7 +131,7 @@ bool Measurement::arrived(int source) const {
 
 double Measurement::batch_s(int partner, int window) const {
   Rma& rma = runtime_.rma();
-  const Clock::time_point start = Clock::now();
+  const SteadyClock::time_point start = SteadyClock::now();
   for (int i = 0; i < window; ++i) {
     const std::size_t offset = static_cast<std::size_t>(i) * effort_.message_bytes;
     rma.put(at(landing_at_ + offset), at(source_at_ + offset), effort_.message_bytes, partner, 0,
@@ -142,8 +142,8 @@ double Measurement::batch_s(int partner, int window) const {
       is_fault(options_, FaultKind::slow, runtime_.pe(), phase_name) ||
       is_fault(options_, FaultKind::slow, runtime_.pe(), fmt::format("{}-{}", phase_name, partner));
   if (slow)
-    std::this_thread::sleep_for(
-        std::max<Clock::duration>((slow_times - 1) * (Clock::now() - start), slow_at_least));
+    std::this_thread::sleep_for(std::max<SteadyClock::duration>(
+        (slow_times - 1) * (SteadyClock::now() - start), slow_at_least));
   return seconds_since(start);
 }
 
@@ -158,7 +158,7 @@ void Measurement::send(int partner, Record& record) {
                                                   .find("tcp") != std::string::npos;
   const bench::TcpCounters before =
       over_tcp ? bench::read_tcp_counters(sysroot_) : bench::TcpCounters{};
-  const Clock::time_point start = Clock::now();
+  const SteadyClock::time_point start = SteadyClock::now();
   // The first batch is one put, which opens the path and says how many puts make a batch.
   const double first_s = std::max(batch_s(partner, 1), 1e-9);
   const int window =
@@ -187,12 +187,12 @@ void Measurement::time_latency(int partner, Record& record) const {
   Rma& rma = runtime_.rma();
   std::vector<double> times_us;
   const int untimed = effort_.latency_puts / 4;
-  const Clock::time_point begin = Clock::now();
+  const SteadyClock::time_point begin = SteadyClock::now();
   for (int i = 0; i < untimed + effort_.latency_puts; ++i) {
     // What is slow needs no more than a few: the others wait.
     if (times_us.size() >= min_batches && seconds_since(begin) > effort_.slot_s)
       break;
-    const Clock::time_point start = Clock::now();
+    const SteadyClock::time_point start = SteadyClock::now();
     rma.put_value<std::uint64_t>(at(word_at_), slot_, partner);
     rma.quiet();
     if (i >= untimed)
@@ -257,7 +257,7 @@ std::vector<PairFigure> Measurement::collect(const PartnerOf& partner_of, int ro
 
 double Measurement::flow_GBps(const std::vector<int>& targets) const {
   Rma& rma = runtime_.rma();
-  const Clock::time_point start = Clock::now();
+  const SteadyClock::time_point start = SteadyClock::now();
   std::size_t next = 0;
   double bytes = 0, taken_s = 0;
   while (taken_s < slots_of_flow * effort_.slot_s) {

@@ -177,7 +177,9 @@ int width_of(const std::string& counter) {
 } // namespace
 
 std::uint64_t counter_step_bytes(const std::string& counter) {
-  return counter == "port_xmit_data_bytes" || counter == "port_rcv_data_bytes" ? port_data_word_bytes : 1;
+  return counter == "port_xmit_data_bytes" || counter == "port_rcv_data_bytes"
+             ? port_data_word_bytes
+             : 1;
 }
 
 CounterStep counter_step(const std::string& counter, std::uint64_t before, std::uint64_t after) {

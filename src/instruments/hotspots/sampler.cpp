@@ -18,7 +18,8 @@ namespace shmemctl {
 
 namespace {
 
-constexpr unsigned port_counter_bytes = 4; ///< of port_xmit_data and port_rcv_data (IBA, PortCounters)
+constexpr unsigned port_counter_bytes =
+    4; ///< of port_xmit_data and port_rcv_data (IBA, PortCounters)
 /// Maximum age of hw_counters values if the driver does not tell (Linux, RDMA core).
 constexpr double usual_lifespan_s = 0.010;
 

@@ -14,13 +14,13 @@ namespace shmemctl {
 namespace {
 
 /// Empty is the same as unset: batch systems export empty variables.
-std::string variable(const Environment& environment, const char* name) {
+std::string launcher_variable(const Environment& environment, const char* name) {
   const auto found = environment.find(name);
   return found == environment.end() ? "" : found->second;
 }
 
-bool has(const Environment& environment, const char* name) {
-  return !variable(environment, name).empty();
+bool has_variable(const Environment& environment, const char* name) {
+  return !launcher_variable(environment, name).empty();
 }
 
 /// The text is a secret (option_table.cpp).
@@ -69,7 +69,7 @@ RankAndSize rank_and_size(const Options& options, const Environment& environment
                 "set both, or neither to use the launcher's variables");
   std::vector<std::string> names;
   for (const LauncherVariables& pair : launcher_variables()) {
-    if (has(environment, pair.rank) && has(environment, pair.size))
+    if (has_variable(environment, pair.rank) && has_variable(environment, pair.size))
       return {number_of_variable(environment, pair.rank, 0),
               number_of_variable(environment, pair.size, 1),
               std::string(pair.rank) + " and " + pair.size};
@@ -160,12 +160,13 @@ std::optional<int> launched_local_rank(const Environment& environment) {
 namespace {
 
 long long count(const Environment& environment, const char* name) {
-  return std::max(0LL, parse_integer(trim(variable(environment, name))).value_or(0));
+  return std::max(0LL, parse_integer(trim(launcher_variable(environment, name))).value_or(0));
 }
 
-/// Open MPI's launchers are one program; the shell's variable of the command tells them apart.
+/// Open MPI's launchers are one program; the shell's launcher_variable of the command tells them
+/// apart.
 bool called_as_oshrun(const Environment& environment) {
-  const std::string command = variable(environment, "_");
+  const std::string command = launcher_variable(environment, "_");
   const std::string name = command.substr(command.rfind('/') + 1);
   return name == "oshrun" || name == "shmemrun";
 }
@@ -173,29 +174,31 @@ bool called_as_oshrun(const Environment& environment) {
 /// Tasks of this process's Slurm step. A batch script is no step: Slurm gives it SLURM_NTASKS of
 /// the whole allocation and SLURM_PROCID=0, but it is one process.
 long long slurm_tasks(const Environment& environment) {
-  if (has(environment, "SLURM_STEP_NUM_TASKS"))
+  if (has_variable(environment, "SLURM_STEP_NUM_TASKS"))
     return count(environment, "SLURM_STEP_NUM_TASKS");
-  if (!has(environment, "SLURM_PROCID"))
+  if (!has_variable(environment, "SLURM_PROCID"))
     return 0;
-  const bool step = has(environment, "SLURM_STEP_ID") || has(environment, "SLURM_STEPID");
+  const bool step =
+      has_variable(environment, "SLURM_STEP_ID") || has_variable(environment, "SLURM_STEPID");
   const bool batch_script =
-      has(environment, "SLURM_JOB_ID") && !step && count(environment, "SLURM_PROCID") == 0;
+      has_variable(environment, "SLURM_JOB_ID") && !step && count(environment, "SLURM_PROCID") == 0;
   return batch_script ? 0 : count(environment, "SLURM_NTASKS");
 }
 
 bool has_hydra_variables(const Environment& environment) {
-  return has(environment, "MPI_LOCALNRANKS") || has(environment, "HYDI_CONTROL_FD");
+  return has_variable(environment, "MPI_LOCALNRANKS") ||
+         has_variable(environment, "HYDI_CONTROL_FD");
 }
 
 } // namespace
 
 std::string launcher_name(const Environment& environment) {
-  if (has(environment, local_variables::id))
+  if (has_variable(environment, local_variables::id))
     return "run";
-  if (has(environment, "OMPI_COMM_WORLD_SIZE"))
+  if (has_variable(environment, "OMPI_COMM_WORLD_SIZE"))
     return called_as_oshrun(environment) ? "oshrun" : "mpirun";
-  const bool pmi =
-      has(environment, "PMI_FD") || has(environment, "PMI_PORT") || has(environment, "PMI_SIZE");
+  const bool pmi = has_variable(environment, "PMI_FD") || has_variable(environment, "PMI_PORT") ||
+                   has_variable(environment, "PMI_SIZE");
   if (pmi && has_hydra_variables(environment)) // before Slurm: Hydra also runs inside allocations
     return "hydra";
   if (slurm_tasks(environment) > 0)
@@ -207,11 +210,11 @@ std::string launcher_name(const Environment& environment) {
 
 long long launched_size(const Environment& environment) {
   long long size = 1;
-  if (has(environment, local_variables::id))
+  if (has_variable(environment, local_variables::id))
     return std::max(size, count(environment, local_variables::size));
   // Open MPI's own count is right where mpirun runs inside a Slurm allocation.
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-    if (has(environment, name))
+    if (has_variable(environment, name))
       return std::max(size, count(environment, name));
   return std::max(size, slurm_tasks(environment));
 }

@@ -95,7 +95,7 @@ namespace {
 /// would try to reach it until their deadline.
 constexpr std::chrono::duration<double> last_stay{1.0};
 /// Waiting PEs are notified of the timeout this long before their own deadline, or at 9/10 of it.
-constexpr double earlier_s = 0.5, earlier_share = 0.1;
+constexpr double rendezvous_earlier_s = 0.5, rendezvous_earlier_share = 0.1;
 constexpr std::size_t max_names = 4; // in one message, whose length is limited
 
 } // namespace
@@ -199,7 +199,8 @@ void RendezvousThread::on_deadline() {
 
 void RendezvousThread::apply_deadline_of(const Join& join) {
   const double remaining_s = join.remaining_ms / 1000.0;
-  const double span_s = remaining_s - std::min(earlier_s, remaining_s * earlier_share);
+  const double span_s =
+      remaining_s - std::min(rendezvous_earlier_s, remaining_s * rendezvous_earlier_share);
   until_ = until_.at_most(std::chrono::duration<double>(span_s));
 }
 
@@ -341,7 +342,7 @@ void RendezvousThread::fail(const FailureReport& report) {
 
 namespace {
 
-constexpr std::size_t max_listeners = 16;
+constexpr std::size_t max_rendezvous_listeners = 16;
 constexpr int attempts_for_one_port = 10;
 
 /// Loopback leads nowhere from another host: it stays only if there is nothing else.
@@ -350,7 +351,7 @@ std::vector<SocketAddress> advertised_addresses(const InterfaceFilter& filter) {
   const auto end = std::remove_if(addresses.begin(), addresses.end(), is_loopback);
   if (end != addresses.begin())
     addresses.erase(end, addresses.end());
-  addresses.resize(std::min(addresses.size(), max_listeners));
+  addresses.resize(std::min(addresses.size(), max_rendezvous_listeners));
   return addresses;
 }
 

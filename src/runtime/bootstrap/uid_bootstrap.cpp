@@ -179,7 +179,7 @@ namespace {
 
 constexpr std::size_t max_addresses = 32, max_uid_text_bytes = 8192;
 constexpr std::string_view prefix = "shmemctl-uid-";
-constexpr const char* digits = "0123456789abcdef";
+constexpr const char* hex_digits = "0123456789abcdef";
 
 /// The text itself is never part of the message: it holds the secret.
 [[noreturn]] void refuse(const std::string& problem) {
@@ -191,8 +191,8 @@ constexpr const char* digits = "0123456789abcdef";
 std::string hex(const std::uint8_t* bytes, std::size_t count) {
   std::string text;
   for (std::size_t i = 0; i < count; ++i) {
-    text += digits[bytes[i] >> 4];
-    text += digits[bytes[i] & 15];
+    text += hex_digits[bytes[i] >> 4];
+    text += hex_digits[bytes[i] & 15];
   }
   return text;
 }

@@ -55,7 +55,8 @@ void require_size(const FileDescriptor& file, const FilePart& part) {
   if (part.size_bytes == 0 || part.size_bytes % page_bytes() != 0 ||
       part.offset_bytes % page_bytes() != 0 || part.offset_bytes > size_bytes ||
       part.size_bytes > size_bytes - part.offset_bytes)
-    throw Error(ExitCode::unavailable, pages_subject, "import", "their file is smaller than they are",
+    throw Error(ExitCode::unavailable, pages_subject, "import",
+                "their file is smaller than they are",
                 "avoid shrinking the file behind registered memory");
 }
 

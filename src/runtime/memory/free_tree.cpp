@@ -6,7 +6,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::uint32_t none = MemoryBlock::none;
+constexpr std::uint32_t no_node = MemoryBlock::no_node;
 
 /// Whether an aligned range of that size fits in the block. Sums stay below 2^64: offsets and sizes
 /// are those of memory.
@@ -32,7 +32,7 @@ std::uint32_t FreeTree::next_priority() {
 
 /// Recomputes `largest_bytes` from `block` to the root, as far as it changes.
 void FreeTree::update_upwards(std::uint32_t block) {
-  while (block != none) {
+  while (block != no_node) {
     MemoryBlock& here = at(block);
     const std::uint64_t largest = largest_below(here);
     if (largest == here.largest_bytes)
@@ -43,13 +43,13 @@ void FreeTree::update_upwards(std::uint32_t block) {
 }
 
 void FreeTree::replace_child(std::uint32_t parent, std::uint32_t child, std::uint32_t by) {
-  if (parent == none)
+  if (parent == no_node)
     root_ = by;
   else if (at(parent).left == child)
     at(parent).left = by;
   else
     at(parent).right = by;
-  if (by != none)
+  if (by != no_node)
     at(by).parent = parent;
 }
 
@@ -62,7 +62,7 @@ void FreeTree::rotate_up(std::uint32_t block) {
   const std::uint32_t moved = from_left ? child.right : child.left;
   replace_child(parent.parent, above, block);
   (from_left ? parent.left : parent.right) = moved;
-  if (moved != none)
+  if (moved != no_node)
     at(moved).parent = above;
   (from_left ? child.right : child.left) = above;
   parent.parent = block;
@@ -72,12 +72,12 @@ void FreeTree::rotate_up(std::uint32_t block) {
 
 void FreeTree::insert(std::uint32_t block) {
   MemoryBlock& inserted = at(block);
-  inserted.left = inserted.right = none;
+  inserted.left = inserted.right = no_node;
   inserted.priority = next_priority();
   inserted.largest_bytes = inserted.size_bytes;
-  std::uint32_t parent = none;
+  std::uint32_t parent = no_node;
   bool left = false;
-  for (std::uint32_t below = root_; below != none;) {
+  for (std::uint32_t below = root_; below != no_node;) {
     MemoryBlock& here = at(below);
     here.largest_bytes = std::max(here.largest_bytes, inserted.size_bytes);
     parent = below;
@@ -85,20 +85,20 @@ void FreeTree::insert(std::uint32_t block) {
     below = left ? here.left : here.right;
   }
   inserted.parent = parent;
-  if (parent == none)
+  if (parent == no_node)
     root_ = block;
   else
     (left ? at(parent).left : at(parent).right) = block;
-  while (inserted.parent != none && at(inserted.parent).priority < inserted.priority)
+  while (inserted.parent != no_node && at(inserted.parent).priority < inserted.priority)
     rotate_up(block);
 }
 
 void FreeTree::remove(std::uint32_t block) {
   MemoryBlock& removed = at(block);
-  while (removed.left != none && removed.right != none)
+  while (removed.left != no_node && removed.right != no_node)
     rotate_up(at(removed.left).priority > at(removed.right).priority ? removed.left
                                                                      : removed.right);
-  replace_child(removed.parent, block, removed.left != none ? removed.left : removed.right);
+  replace_child(removed.parent, block, removed.left != no_node ? removed.left : removed.right);
   update_upwards(removed.parent);
 }
 
@@ -123,7 +123,7 @@ std::uint32_t FreeTree::leftmost_candidate(std::uint32_t subtree, std::uint64_t 
 std::uint32_t FreeTree::next_candidate(std::uint32_t block, std::uint64_t size_bytes) const {
   if (largest_of(at(block).right) >= size_bytes)
     return leftmost_candidate(at(block).right, size_bytes);
-  for (std::uint32_t parent = at(block).parent; parent != none;
+  for (std::uint32_t parent = at(block).parent; parent != no_node;
        block = parent, parent = at(parent).parent) {
     if (at(parent).left != block)
       continue;
@@ -132,14 +132,14 @@ std::uint32_t FreeTree::next_candidate(std::uint32_t block, std::uint64_t size_b
     if (largest_of(at(parent).right) >= size_bytes)
       return leftmost_candidate(at(parent).right, size_bytes);
   }
-  return none;
+  return no_node;
 }
 
 std::uint32_t FreeTree::lowest_fit(std::uint64_t size_bytes, std::uint64_t alignment_bytes) const {
   if (largest_of(root_) < size_bytes)
-    return none;
+    return no_node;
   std::uint32_t block = leftmost_candidate(root_, size_bytes);
-  while (block != none && !fits(at(block), size_bytes, alignment_bytes))
+  while (block != no_node && !fits(at(block), size_bytes, alignment_bytes))
     block = next_candidate(block, size_bytes);
   return block;
 }

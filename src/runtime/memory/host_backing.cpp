@@ -33,7 +33,7 @@ constexpr std::uint64_t margin_bytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t shares_of_room = 256;
 constexpr std::uint64_t max_bytes_per_look = std::uint64_t{64} << 20;
 
-std::string rough_size(std::uint64_t size_bytes) {
+std::string size_text(std::uint64_t size_bytes) {
   return format_size_bytes(size_bytes >> 20 << 20);
 }
 
@@ -103,7 +103,7 @@ std::optional<Room> require_room(const AvailableMemory& in, HostFileKind kind,
   if (room && (room->free_bytes < margin_bytes || room->free_bytes - margin_bytes < missing_bytes))
     throw Error(ExitCode::unavailable, memory_subject(size_bytes, kind), "commit",
                 fmt::format("{} has {} of memory free, of which {} are kept free", room->limited_by,
-                            rough_size(room->free_bytes), rough_size(margin_bytes)),
+                            size_text(room->free_bytes), size_text(margin_bytes)),
                 "lower SHMEMCTL_SYMMETRIC_SIZE, run fewer PEs on this node, or raise the limit");
   return room;
 }

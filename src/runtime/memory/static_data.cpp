@@ -189,7 +189,8 @@ ProgramData find_program_data() {
   Search search;
   ::dl_iterate_phdr(look_at_main_program, &search);
   if (!search.layout.problem.empty())
-    throw Error(ExitCode::unavailable, static_data_subject, "share", search.layout.problem, keep_private);
+    throw Error(ExitCode::unavailable, static_data_subject, "share", search.layout.problem,
+                keep_private);
   return {std::move(search.layout), search.load_address,
           search.build_id ? *search.build_id : hash_of_program_file()};
 }

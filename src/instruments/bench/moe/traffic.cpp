@@ -4,12 +4,12 @@ namespace shmemctl::moe {
 
 namespace {
 
-std::size_t as_size(std::int32_t value) {
+std::size_t to_index(std::int32_t value) {
   return static_cast<std::size_t>(value);
 }
 
 Traffic nothing(const Setup& setup) {
-  const std::vector<std::uint64_t> zeros(as_size(setup.shape.n_ranks));
+  const std::vector<std::uint64_t> zeros(to_index(setup.shape.n_ranks));
   return {zeros, zeros, zeros, std::vector<std::uint64_t>(zeros.size() * zeros.size())};
 }
 
@@ -26,17 +26,17 @@ void move(const Setup& setup, std::int32_t from, std::int32_t to, std::uint64_t 
           Traffic& traffic) {
   if (from == to)
     return;
-  traffic.sent_bytes[as_size(from)] += size_bytes;
-  traffic.moved_bytes[as_size(from * setup.shape.n_ranks + to)] += size_bytes;
+  traffic.sent_bytes[to_index(from)] += size_bytes;
+  traffic.moved_bytes[to_index(from * setup.shape.n_ranks + to)] += size_bytes;
   if (setup.crosses(from, to))
-    traffic.crossing_bytes[as_size(from)] += size_bytes;
+    traffic.crossing_bytes[to_index(from)] += size_bytes;
 }
 
 /// Calls `visit(source, choices, ranks)` for every token of all ranks.
 template <class Visit>
 void for_each_token(const Setup& setup, Visit&& visit) {
   for (std::int32_t source = 0; source < setup.shape.n_ranks; ++source) {
-    const RankRouting& sent = (*setup.routing)[as_size(source)];
+    const RankRouting& sent = (*setup.routing)[to_index(source)];
     for (std::int32_t token = 0; token < sent.tokens(); ++token)
       visit(source, sent.choices(token), ranks_of_token(setup.shape, sent.choices(token)));
   }
@@ -72,12 +72,12 @@ Traffic dispatch_traffic(const Setup& setup) {
       if (goes_to(ranks, rank)) {
         move(setup, last_hop(setup, source, rank), rank, row, traffic);
         if (setup.mode == Mode::high_throughput)
-          traffic.logical_bytes[as_size(rank)] += row;
+          traffic.logical_bytes[to_index(rank)] += row;
       }
     if (setup.mode == Mode::low_latency)
       for (std::int32_t k = 0; k < setup.shape.top_k; ++k)
         if (choices[k] >= 0)
-          traffic.logical_bytes[as_size(setup.shape.rank_of_expert(choices[k]))] += row;
+          traffic.logical_bytes[to_index(setup.shape.rank_of_expert(choices[k]))] += row;
   });
   return traffic;
 }
@@ -93,14 +93,14 @@ Traffic combine_traffic(const Setup& setup) {
         if (choices[k] >= 0) {
           const std::int32_t rank = setup.shape.rank_of_expert(choices[k]);
           move(setup, rank, home, row, traffic);
-          traffic.logical_bytes[as_size(rank)] += row;
+          traffic.logical_bytes[to_index(rank)] += row;
         }
       return;
     }
     for (std::int32_t rank = 0; rank < setup.shape.n_ranks; ++rank)
       if (goes_to(ranks, rank)) {
         move(setup, rank, last_hop(setup, home, rank), row, traffic);
-        traffic.logical_bytes[as_size(rank)] += row;
+        traffic.logical_bytes[to_index(rank)] += row;
       }
   });
   return traffic;

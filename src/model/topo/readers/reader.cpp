@@ -88,7 +88,8 @@ TopoFormat detect_xml(const std::string& text, const std::string& subject) {
   if (root.name.empty())
     throw input_error(subject, position, "XML without an element", fix_of_input);
   throw input_error(subject, position,
-                    "unknown XML format with root <" + printable(root.name, 40) + ">", fix_of_input);
+                    "unknown XML format with root <" + printable(root.name, 40) + ">",
+                    fix_of_input);
 }
 
 TopoFormat detect_json(const std::string& text, const std::string& subject) {

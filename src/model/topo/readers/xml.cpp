@@ -177,7 +177,8 @@ XmlElement parse_xml(const std::string& text, const std::string& subject) {
   if (!to.problem().empty())
     throw input_error(subject, to.problem_position(), to.problem(), fix_of_xml);
   if (status != XML_STATUS_OK)
-    throw input_error(subject, to.position(), XML_ErrorString(XML_GetErrorCode(parser.get())), fix_of_xml);
+    throw input_error(subject, to.position(), XML_ErrorString(XML_GetErrorCode(parser.get())),
+                      fix_of_xml);
   return to.take();
 }
 
