@@ -2,10 +2,12 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
 
+import launchers
 import nvshmem_host_names
 from support import BINARY, SOURCE, clean_environment, error_lines
 from test_gpu_programs import BUILD, FAKE_CUDA, NVCC, SANITIZERS, must
@@ -106,12 +108,13 @@ class OverAFakeDriver(Compiled):
              *cls.links(cls))
 
     def variables(self, **more):
-        return clean_environment(**{"SHMEMCTL_CUDA_LIBRARY": FAKE_CUDA, "SHMEMCTL_SYMMETRIC_SIZE": "64M",
-                                    "SHMEMCTL_HEAP_CHUNK": "2M", "SHMEMCTL_TIMEOUT": "60", **more})
+        return {"SHMEMCTL_CUDA_LIBRARY": FAKE_CUDA, "SHMEMCTL_SYMMETRIC_SIZE": "64M", "SHMEMCTL_HEAP_CHUNK": "2M",
+                "SHMEMCTL_TIMEOUT": "60", **more}
 
     def run_pes(self, n_pes, *words, options=(), **variables):
         done = subprocess.run([BINARY, "run", "-n", str(n_pes), *options, self.program, *words], capture_output=True,
-                              text=True, env=self.variables(**variables), timeout=120, check=False, cwd=self.folder)
+                              text=True, env=clean_environment(**self.variables(**variables)), timeout=120, check=False,
+                              cwd=self.folder)
         return done.returncode, done.stdout, done.stderr
 
     def test_conforms(self):
@@ -122,6 +125,19 @@ class OverAFakeDriver(Compiled):
 
     def test_processors_need_not_reach_the_memory(self):
         self.assertEqual(self.run_pes(2, FAKE_CUDA_STRICT="1"), (0, "", ""))
+
+    def test_the_current_device_is_taken(self):
+        self.assertEqual(self.run_pes(2, "current"), (0, "", ""))
+
+    def test_by_a_communicator_and_with_openshmem(self):
+        for launcher, library, mode in (("mpirun", "libmpi.so.40", "mpi"), ("oshrun", "liboshmem.so.40", "openshmem")):
+            if not shutil.which(launcher) or not launchers.has_library(library) or SANITIZERS:
+                continue
+            for n_pes in (1, 2, 3):
+                with self.subTest(mode=mode, n_pes=n_pes):
+                    outcome = launchers.launch([launcher, "--oversubscribe", "-n", n_pes, self.program, mode, n_pes],
+                                               env=self.variables())
+                    self.assertEqual((outcome.code, outcome.errors, outcome.left), (0, [], []), outcome)
 
     def test_thread_levels(self):
         self.assertEqual(self.run_pes(1, "level"), (0, "", ""))
@@ -136,7 +152,8 @@ class OverAFakeDriver(Compiled):
             with self.subTest(size=size):
                 file = self.folder / f"id-{size}"
                 pes = [subprocess.Popen([self.program, "uid", str(rank), str(size), file], stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, env=self.variables()) for rank in range(size)]
+                                        stderr=subprocess.PIPE, text=True, env=clean_environment(**self.variables()))
+                       for rank in range(size)]
                 for pe in pes:
                     out, err = pe.communicate(timeout=120)
                     self.assertEqual((pe.returncode, out, err), (0, "", ""))
@@ -145,6 +162,7 @@ class OverAFakeDriver(Compiled):
         for word, texts in (("pe", ("PE 2", "the job has PEs 0 to 1")), ("address", ("it is not in the symmetric heap",)),
                             ("comparison", ("comparison 6",)), ("signal", ("signal operator 8",)),
                             ("root", ("root 2", "the team has PEs 0 to 1")), ("stream-pe", ("PE -1",)),
+                            ("device", ("it is the calling thread's current device, but this PE's is GPU",)),
                             ("module", ("its kernels expect a job of",)), ("again", ("has already finalized it",)),
                             ("after", ("already finalized",)), ("before", ("not initialized",)),
                             ("no-attributes", ("attr is NULL",)), ("no-communicator", ("mpi_comm is NULL",)),

@@ -12,6 +12,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <dlfcn.h>
+
 #include <nvshmem.h>
 #include <nvshmemx.h>
 #include <shmemctl/device/src/abi/device_job.h>
@@ -339,6 +341,11 @@ void test_what_kernels_get() {
   auto* const block = static_cast<std::byte*>(nvshmem_malloc(before + 1)); // the heap grows
   CHECK(block && first.heap_bytes > before && second.heap_bytes == before);
   CHECK(block >= first.heap && block + before < first.heap + first.heap_bytes);
+  if (std::getenv("FAKE_CUDA_STRICT")) { // processors do not reach what follows
+    nvshmem_free(block);
+    nvshmemx_cumodule_finalize(reinterpret_cast<CUmodule>(&module));
+    return;
+  }
   const shmemctl::TeamState& world = first.teams[NVSHMEM_TEAM_WORLD];
   CHECK(world.in_use == 1 && world.n_pes == n);
   const shmemctl::TeamState& same = first.teams[NVSHMEMX_TEAM_SAME_MYPE_NODE];
@@ -379,6 +386,43 @@ void start_by_id(int rank, int size, const std::string& file) {
   nvshmemx_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attr);
 }
 
+/// As programs do that are not linked with Open MPI: a communicator is the address of its variable.
+void* open_mpi_world() {
+  void* const library = dlopen("libmpi.so.40", RTLD_NOW | RTLD_GLOBAL);
+  auto* const initialise =
+      library ? reinterpret_cast<int (*)(int*, char***)>(dlsym(library, "MPI_Init")) : nullptr;
+  if (!initialise || initialise(nullptr, nullptr) != 0) {
+    std::fputs("no libmpi.so.40\n", stderr);
+    std::exit(77);
+  }
+  return dlsym(library, "ompi_mpi_comm_world");
+}
+
+void start_by_mpi() {
+  static void* const world = open_mpi_world();
+  nvshmemx_init_attr_t attr = NVSHMEMX_INIT_ATTR_INITIALIZER;
+  attr.mpi_comm = const_cast<void**>(&world);
+  nvshmemx_init_attr(NVSHMEMX_INIT_WITH_MPI_COMM, &attr);
+}
+
+/// A function of the fake driver, whose contexts are its devices' numbers from 1.
+template <class Function>
+Function* driver_function(const char* name) {
+  void* const library = dlopen(std::getenv("SHMEMCTL_CUDA_LIBRARY"), RTLD_NOW);
+  const auto get = reinterpret_cast<CUresult (*)(const char*, void**, int, cuuint64_t, void*)>(
+      library ? dlsym(library, "cuGetProcAddress_v2") : nullptr);
+  void* function = nullptr;
+  if (!get || get(name, &function, CUDA_VERSION, 0, nullptr) != CUDA_SUCCESS)
+    std::exit(77);
+  return reinterpret_cast<Function*>(function);
+}
+
+void set_device(int device) {
+  driver_function<CUresult(unsigned)>("cuInit")(0);
+  const auto context = reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(device + 1));
+  driver_function<CUresult(CUcontext)>("cuCtxSetCurrent")(context);
+}
+
 void make_mistake(const std::string& which) {
   auto* const words = static_cast<std::uint64_t*>(nvshmem_calloc(4, 8));
   std::uint64_t value = 0;
@@ -398,6 +442,10 @@ void make_mistake(const std::string& which) {
     DeviceJob job;
     Variable module = {"nvshmemi_device_job", &job, sizeof job - 8};
     nvshmemx_cumodule_init(reinterpret_cast<CUmodule>(&module));
+  }
+  if (which == "device") {
+    set_device((me + 1) % 2);
+    nvshmem_malloc(8);
   }
   if (which == "again") {
     nvshmem_finalize();
@@ -446,6 +494,13 @@ int main(int argc, char** argv) {
     return 1;
   if (mode == "uid") {
     start_by_id(std::atoi(argv[2]), std::atoi(argv[3]), argv[4]);
+  } else if (mode == "current") {
+    set_device(1);
+    nvshmem_init();
+  } else if (mode == "mpi") {
+    start_by_mpi();
+  } else if (mode == "openshmem") {
+    nvshmemx_init_attr(NVSHMEMX_INIT_WITH_SHMEM, nullptr);
   } else if (mode == "level") {
     int provided = -1;
     if (nvshmem_init_thread(4, &provided) == 0 ||
@@ -457,7 +512,13 @@ int main(int argc, char** argv) {
   }
   me = nvshmem_my_pe();
   n = nvshmem_n_pes();
-  if (mode == "uid") {
+  if (mode == "current") {
+    CHECK(nvshmem_team_n_pes(NVSHMEMI_TEAM_SAME_GPU) == n); // not by turns
+    CHECK(nvshmem_malloc(8) != nullptr);
+  } else if (mode == "mpi" || mode == "openshmem") {
+    CHECK(n == std::atoi(argv[2]));
+    test_signals();
+  } else if (mode == "uid") {
     // The device that each names is the other one than by turns.
     CHECK(me == std::atoi(argv[2]) && n == std::atoi(argv[3]));
     check_team(NVSHMEMI_TEAM_SAME_GPU, me / 2, n / 2 + (me % 2 < n % 2 ? 1 : 0));

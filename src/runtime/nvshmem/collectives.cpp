@@ -29,7 +29,7 @@ int by_host(nvshmem_team_t team, Body&& body) {
       return -1;
     PeGpu& gpu = nvshmem::gpu_of(world);
     body(nvshmem::stream_job(world), world, static_cast<cudaStream_t>(gpu.stream()));
-    gpu.wait(gpu.stream(), "a collective of the host");
+    gpu.wait(gpu.stream(), "host collective");
     return 0;
   });
 }

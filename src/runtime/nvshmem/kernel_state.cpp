@@ -101,11 +101,7 @@ void write(Places& held, PeGpu& gpu) {
   };
   if (std::none_of(held.all.begin(), held.all.end(), is_old))
     return;
-  if (const int current = current_device(); current >= 0 && current != gpu.site().device)
-    throw Error(ExitCode::usage, "GPU " + std::to_string(current), "use",
-                "it is the calling thread's current device, but this PE's is GPU " +
-                    std::to_string(gpu.site().device),
-                "call cudaSetDevice before nvshmem_init, or name the same device after it");
+  require_own_device(gpu);
   for (Place& place : held.all) {
     if (!is_old(place))
       continue;
@@ -189,6 +185,15 @@ int current_device() {
       calls.ctx_get_device(&device) != CUDA_SUCCESS)
     return -1;
   return device;
+}
+
+void require_own_device(PeGpu& gpu) {
+  const int current = current_device();
+  if (current >= 0 && current != gpu.site().device)
+    throw Error(ExitCode::usage, "GPU " + std::to_string(current), "use",
+                "it is the calling thread's current device, but this PE's is GPU " +
+                    std::to_string(gpu.site().device),
+                "call cudaSetDevice before nvshmem_init, or name the same device after it");
 }
 
 } // namespace shmemctl::nvshmem

@@ -32,5 +32,7 @@ void forget_job();
 
 /// The device that is current in the calling thread; -1 if none is, or the driver does not say.
 int current_device();
+/// Throws Error (usage) if another device than this PE's is current.
+void require_own_device(PeGpu& gpu);
 
 } // namespace shmemctl::nvshmem

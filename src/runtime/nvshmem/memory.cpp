@@ -9,6 +9,7 @@
 #include "src/base/log.h"
 #include "src/runtime/collectives.h"
 #include "src/runtime/nvshmem/job.h"
+#include "src/runtime/nvshmem/kernel_state.h"
 #include "src/runtime/rma.h"
 
 using namespace shmemctl;
@@ -24,7 +25,7 @@ void* allocate(std::size_t size_bytes, std::size_t alignment_bytes) {
     PeGpu& gpu = nvshmem::gpu_of(world);
     if (size_bytes == 0)
       return nullptr;
-    nvshmem::publish_job(world); // names a device that is not this PE's before all others wait
+    nvshmem::require_own_device(gpu);
     void* const block = gpu.allocate(size_bytes, alignment_bytes);
     nvshmem::publish_job(world);
     return block;
