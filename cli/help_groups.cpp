@@ -61,7 +61,7 @@ constexpr Group option_groups[] = {
 constexpr Group subcommand_groups[] = {
     {"", "Look at a machine", "check topo doctor env gather"},
     {"", "Measure a job", "run bringup bench moe"},
-    {"", "Look at a job of others", "inspect"},
+    {"", "Look at a running job", "inspect"},
     {"", "Find the hot spot", "hotspots fabric sim"},
     {"", "Look at a job that failed", "explain"},
     {"", "Reports", "report"},

@@ -1,4 +1,4 @@
-// `shmemctl inspect`: running processes of others: libraries, variables, who waits for whom.
+// `shmemctl inspect`: running processes: libraries, variables, who waits for whom.
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -296,17 +296,17 @@ void add_inspect_flags(CLI::App& command, InspectFlags& flags) {
   command.add_option("PID", flags.pids, "Processes to look at");
   command
       .add_option("--user", flags.user,
-                  "Those of this user that have a communication library loaded")
+                  "Inspect the processes of this user that have a communication library loaded")
       ->type_name("NAME");
   command.add_flag("--all", flags.all,
-                   "All that have a communication library loaded and that may be read");
+                   "Inspect all readable processes that have a communication library loaded");
   command
       .add_option("--window", flags.window_s,
-                  "Also watch the bytes of NICs, TCP connections and NVLinks for this time "
-                  "(default: not)")
+                  "Also measure the traffic of NICs, TCP connections and NVLinks over this time "
+                  "(default: off)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.05, 86400.0));
-  command.add_option("--watch", flags.watch_s, "Repeat it at this interval until interrupted")
+  command.add_option("--watch", flags.watch_s, "Repeat at this interval until interrupted")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.2, 86400.0));
   command.add_option("-D,--duration", flags.duration_s, "End --watch after this time")
@@ -320,9 +320,9 @@ void add_inspect(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "inspect", "Look into running processes: libraries, variables, connections, who waits");
   command->footer(
-      "Reads /proc, the files of mapped libraries, and what the kernel (netlink) and NVML tell of\n"
-      "processes; it attaches to nothing, sends no signal and changes nothing. What the user who\n"
-      "runs it may not read is listed as skipped: processes of others need root.\n"
+      "Reads /proc, the files of mapped libraries, and what the kernel (netlink) and NVML report\n"
+      "about processes; it attaches to nothing, sends no signal and changes nothing. What you may\n"
+      "not read is listed as skipped: other users' processes need root.\n"
       "Started once per node by a launcher (mpirun, srun, run), it looks at all nodes: PE 0 shows\n"
       "them, and names the rank that the others wait for over the whole job.\n"
       "Exit code 1: a finding of severity error; 2: none of the processes is there.\n"

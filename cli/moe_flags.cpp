@@ -39,7 +39,7 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
       .add_option(
           "--mode", request.mode,
           "ht: high throughput; ranks exchange counts, then send the rows (the tokens' data). "
-          "ll: low latency; rows are sent at once to fixed slots")
+          "ll: low latency; rows are sent immediately, to fixed slots")
       ->check(CLI::IsMember({"ht", "ll"}));
   command
       .add_option("--dtype", request.dtype,

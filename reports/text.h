@@ -68,7 +68,7 @@ std::string comparison_text(const nlohmann::json& comparison, const TextStyle& s
 /// Facts that are not the same on all hosts: a row each, at most 40 unless `verbose`; one line if
 /// the hosts are alike. "" for anything but an object.
 std::string host_differences_text(const nlohmann::json& differences, const TextStyle& style);
-/// Processes of others: who they are and what they do, whom a job waits for, libraries, variables,
+/// Inspected processes: who they are and what they do, whom a job waits for, libraries, variables,
 /// connections to other hosts, with `verbose` rights; what was skipped. "" for an empty list.
 std::string processes_text(const nlohmann::json& processes, const TextStyle& style);
 /// What each rank of `explain`'s logs chose, and how far it came: at most 64 rows unless `verbose`.

@@ -1,4 +1,4 @@
-// Processes of others (`inspect`) as text.
+// Inspected processes (`inspect`) as text.
 #include <fmt/format.h>
 #include <map>
 #include <set>

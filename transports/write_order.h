@@ -1,4 +1,4 @@
-// What is believed of the order of RDMA WRITEs: the option IB_WRITE_ORDER.
+// What is assumed about the order of RDMA WRITEs: the option IB_WRITE_ORDER.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace shmemctl {
 enum class WriteOrder : std::uint8_t {
   automatic, ///< none is relied on, unless there is no other way
   any,       ///< none is relied on
-  kept       ///< that of posting: forced where the device can do it, and believed elsewhere
+  kept       ///< that of posting: forced if the device can do it, assumed otherwise
 };
 
 /// The option must be valid.

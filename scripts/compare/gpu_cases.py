@@ -36,10 +36,11 @@ GROUPS = (
 NAMES = tuple(dict.fromkeys(group["group"] for group in GROUPS))
 UNSIZED = ("signal-pingpong", "barrier")
 SHAPES = {
-    "put": "32 x 1024 threads, a block puts its 32nd of each message, one quiet ends many messages; with a number: so "
-           "many blocks",
+    "put": "32 x 1024 threads, a block puts its 32nd of each message, one quiet ends many messages; a number after "
+           "the name is the number of blocks",
     "get": "as put",
-    "put-both": "as put, all GPUs in pairs put to the other one at once, by so many blocks; each one's rate",
+    "put-both": "as put, but the GPUs of each pair put to each other simultaneously, with that number of blocks; the "
+                "rate of one GPU",
     "put-latency": "8 bytes, each with quiet, by one thread, a warp, or a block of 128",
     "get-latency": "8 bytes, each with quiet",
     "put-signal-pingpong": "8 bytes, half of a round trip",
@@ -51,9 +52,9 @@ SHAPES = {
     "barrier": "one thread, warp or block of each PE; stream: one after the other in a stream",
     "fcollect": "in a stream, or inside of a kernel; the size is a PE's contribution; NCCL: all_gather; kernel: one "
                 "block of 512 threads, from 1M on 32 of ours (NVSHMEM's call is one block's)",
-    "alltoall": "as fcollect; the size is a block; NCCL: all_to_all; with a number: so many blocks of 1024 threads; "
-                "group exchange: 1M, 64M and 1G of each PE, /stream in a stream (NCCL, too), /kernel by 32 blocks of "
-                "1024 threads (NVSHMEM: one of 512)",
+    "alltoall": "as fcollect; the size is a block; NCCL: all_to_all; a number after the name is the number of blocks, "
+                "of 1024 threads; group exchange: 1M, 64M and 1G of each PE, /stream in a stream (NCCL, too), /kernel "
+                "by 32 blocks of 1024 threads (NVSHMEM: one of 512)",
     "reduce-float": "as fcollect; the size is the array; NCCL: all_reduce",
 }
 

@@ -170,7 +170,7 @@ WorldMode parse_world_mode(const std::string& text) {
     names.emplace_back(name);
   }
   const std::optional<std::string> near = nearest_spelling(text, names);
-  throw input_error("INIT_MODE", "", "unknown mode \"" + text + "\"",
+  throw input_error("SHMEMCTL_INIT_MODE", "", "unknown mode \"" + text + "\"",
                     near ? "did you mean " + *near + "?" : "choose one of " + join(names, ", "));
 }
 

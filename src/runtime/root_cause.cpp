@@ -285,7 +285,7 @@ Replies collect(const State& state, const Asker& ask) {
     for (std::size_t i = 1; i < std::min(max_askers, replies.status.size()); ++i)
       askers.emplace_back(work);
   } catch (const std::system_error&) {
-    // No more threads are to be had: fewer do it too.
+    // No more threads can be started: fewer will do.
   }
   work();
   for (std::thread& asker : askers)

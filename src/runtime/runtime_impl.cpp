@@ -616,7 +616,7 @@ void Runtime::Impl::make_rail_teams() {
                        placement.distribution != Distribution::irregular && all_reachable;
   if (!regular)
     throw Error(
-        ExitCode::unavailable, "INIT_MODE=low-latency", "create one team per local rank",
+        ExitCode::unavailable, "SHMEMCTL_INIT_MODE=low-latency", "create one team per local rank",
         "the nodes do not have equal, contiguous ranges of PEs, or some PEs do not reach others",
         "place the same number of PEs on every node, in contiguous ranges");
   const int n_nodes = placement.n_nodes();
@@ -626,7 +626,8 @@ void Runtime::Impl::make_rail_teams() {
     const auto team = block ? teams->split_strided(team_world, rail, local_pes, n_nodes)
                             : teams->split_strided(team_world, rail * n_nodes, 1, n_nodes);
     if (!team)
-      throw Error(ExitCode::unavailable, "INIT_MODE=low-latency", "create one team per local rank",
+      throw Error(ExitCode::unavailable, "SHMEMCTL_INIT_MODE=low-latency",
+                  "create one team per local rank",
                   "all " + std::to_string(limits::max_teams) + " teams are in use",
                   "start fewer PEs per node");
     if (*team != invalid_team)

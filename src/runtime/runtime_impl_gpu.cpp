@@ -225,11 +225,11 @@ void Runtime::Impl::choose_ibgda_gpu() {
 void Runtime::Impl::make_staged() {
   const std::vector<Transport*> base = staging_transports();
   if (options.integer("PROXY_THREADS") > max_proxy_threads - staged_contexts)
-    throw Error(ExitCode::usage, "PROXY_THREADS=" + options.text("PROXY_THREADS"), "",
+    throw Error(ExitCode::usage, "SHMEMCTL_PROXY_THREADS=" + options.text("PROXY_THREADS"), "",
                 "too many: the proxy and staged transfers share " +
                     std::to_string(max_proxy_threads) + " contexts",
-                "set PROXY_THREADS to " + std::to_string(max_proxy_threads - staged_contexts) +
-                    " or less");
+                "set SHMEMCTL_PROXY_THREADS to " +
+                    std::to_string(max_proxy_threads - staged_contexts) + " or less");
   const auto not_owned = [](const auto*) {};
   StagedSettings settings;
   settings.region = region::staging;

@@ -1,4 +1,4 @@
-"""inspect: processes of others, live and from recorded trees."""
+"""inspect: running processes, live and from recorded trees."""
 import json
 import os
 import pathlib

@@ -145,7 +145,7 @@ class AtomicsByMessage(unittest.TestCase):
 
     def test_too_few_receives(self):
         self.assertEqual(self.text("few"), "3\n", self.text("few.errors"))
-        self.assertIn("set SRQ_DEPTH to 4", self.text("few.errors"))
+        self.assertIn("set SHMEMCTL_SRQ_DEPTH to 4", self.text("few.errors"))
 
     def test_a_killed_pe_is_named(self):
         self.assertEqual(self.text("killed"), "137\n", self.text("killed.errors"))

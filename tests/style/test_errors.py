@@ -77,8 +77,9 @@ def complaints(error):
 def option_names():
     """A pattern of the options of more than one word, which are without the prefix that their variables have."""
     table = (ROOT / "src" / "base" / "option_table.cpp").read_text()
-    names = [name for name in re.findall(r'^      (?:\{|secret\()"([A-Z][A-Z0-9_]+)"', table, re.M) if "_" in name]
-    assert len(names) > 30, names
+    rows = re.findall(r'(?:^ {6}\{|\b(?:choice|integer|number|secret)\()\s*"([A-Z][A-Z0-9_]+)"', table, re.M)
+    names = {name for name in rows if "_" in name}
+    assert len(names) > 60, names
     return re.compile(r"(?<![A-Z_%])(" + "|".join(sorted(names, key=len, reverse=True)) + r")(?![A-Z_])")
 
 

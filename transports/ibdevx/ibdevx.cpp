@@ -11,7 +11,7 @@ mlx5::Settings read_settings(const Options& options) {
   options.require_valid(find_transport("ibdevx")->options);
   mlx5::Settings settings = mlx5::read_settings(options);
   settings.name = "ibdevx";
-  settings.qp_count_options = "IB_NUM_RC_PER_DEVICE to the same value";
+  settings.qp_count_options = "SHMEMCTL_IB_NUM_RC_PER_DEVICE to the same value";
   settings.qp_sets = 1 + static_cast<int>(options.integer("IB_NUM_RC_PER_DEVICE"));
   return settings;
 }

@@ -38,10 +38,10 @@ bool atomics_by_message(const std::vector<NamedCapabilities>& all, const Where& 
   const NamedCapabilities* deaf =
       find(all, [](const NamedCapabilities& each) { return each.capabilities.receives == 0; });
   if (message && device)
-    throw Error(ExitCode::usage, "IB_ATOMICS", "",
+    throw Error(ExitCode::usage, "SHMEMCTL_IB_ATOMICS", "",
                 "inconsistent setting: " + message->name + " has message, " + device->name +
                     " has device",
-                "set IB_ATOMICS to the same value on all PEs", where);
+                "set SHMEMCTL_IB_ATOMICS to the same value on all PEs", where);
   if (message && deaf)
     throw Error(ExitCode::unavailable, "atomics by message", "use",
                 "a device of " + deaf->name + " has no SRQ",

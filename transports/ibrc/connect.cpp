@@ -91,8 +91,8 @@ std::vector<std::unique_ptr<QpSet>> Connector::connect(const MakeService& make_s
 }
 
 void Connector::plan(const std::vector<std::string>& hellos) {
-  hellos_ = rc::read_hellos<Hello>(job_, peers_, hellos,
-                                   {settings_.qp_sets, "IB_NUM_RC_PER_DEVICE to the same value"});
+  hellos_ = rc::read_hellos<Hello>(
+      job_, peers_, hellos, {settings_.qp_sets, "SHMEMCTL_IB_NUM_RC_PER_DEVICE to the same value"});
   for (const PeerLocation& peer : peers_) {
     const auto slot = static_cast<std::size_t>(peer.pe);
     for (PathPlan& path : plan_paths(local_, hellos_[slot], settings_, job_, peer.pe)) {
@@ -125,12 +125,14 @@ MessageRoom Connector::message_room() const {
     const std::uint32_t receives = hellos_[slot].atomics.receives;
     room.credits[slot] = credits_of(receives, job_.n_pes, settings_.qp_sets);
     if (room.credits[slot] == 0)
-      throw Error(ExitCode::unavailable, job_.name_of(peer.pe), "send messages",
-                  fmt::format("its SRQ holds {} receives, and each of {} PEs sends on {} QPs",
-                              receives, job_.n_pes, settings_.qp_sets),
-                  fmt::format("set SRQ_DEPTH to {} or more, or lower IB_NUM_RC_PER_DEVICE",
-                              job_.n_pes * settings_.qp_sets),
-                  job_.where());
+      throw Error(
+          ExitCode::unavailable, job_.name_of(peer.pe), "send messages",
+          fmt::format("its SRQ holds {} receives, and each of {} PEs sends on {} QPs", receives,
+                      job_.n_pes, settings_.qp_sets),
+          fmt::format(
+              "set SHMEMCTL_SRQ_DEPTH to {} or more, or lower SHMEMCTL_IB_NUM_RC_PER_DEVICE",
+              job_.n_pes * settings_.qp_sets),
+          job_.where());
   }
   return room;
 }

@@ -120,8 +120,8 @@ Reach IbrcTransport::reach(const PeerLocation& me, const PeerLocation& peer) con
         ethernet = left.ethernet;
       }
   if (!any)
-    return {0, fmt::format("ports of different kinds: here {}, there {}; IB_GID_INDEX and "
-                           "IB_ADDR_FAMILY choose RoCE addresses",
+    return {0, fmt::format("ports of different kinds: here {}, there {}; SHMEMCTL_IB_GID_INDEX "
+                           "and SHMEMCTL_IB_ADDR_FAMILY choose RoCE addresses",
                            kinds_of(local), kinds_of(remote->ports))};
   const AtomicsMethod outlook = atomics_method(own.atomics, remote->atomics);
   const unsigned capabilities =

@@ -97,8 +97,9 @@ std::vector<AddressPair> address_pairs(const Pair& pair) {
   if (pairs.empty())
     throw pair.error("their addresses are of different kinds: here " + kinds_of(pair.local) +
                          ", there " + kinds_of(pair.remote),
-                     "give both ports addresses of one family, or choose by IB_GID_INDEX "
-                     "(--ib-gid-index), IB_ADDR_FAMILY and IB_ROCE_VERSION_NUM");
+                     "give both ports addresses of one family, or choose by "
+                     "SHMEMCTL_IB_GID_INDEX (--ib-gid-index), SHMEMCTL_IB_ADDR_FAMILY and "
+                     "SHMEMCTL_IB_ROCE_VERSION_NUM");
   return pairs;
 }
 

@@ -35,7 +35,7 @@ Devices::Devices(const TransportSetup& setup, const Settings& settings)
   reason_ = "no mlx5 device on this node";
   if (!why.empty())
     reason_ += " (" + why + ")";
-  reason_ += "; EMULATED_HCA_OVER=shm runs it over the emulated HCA";
+  reason_ += "; SHMEMCTL_EMULATED_HCA_OVER=shm runs it over the emulated HCA";
 }
 
 /// The first device that fits; use_nics() may know better.
@@ -104,7 +104,7 @@ Reach Devices::reach(const Summary& local, const PeerLocation& me, const PeerLoc
   if (remote->kind != kind_)
     return {0, std::string(emulated() ? "the emulated HCA here, a real one there"
                                       : "a real HCA here, the emulated one there") +
-                   "; set MLX5_DEVICE alike on all PEs"};
+                   "; set SHMEMCTL_MLX5_DEVICE to the same value on all PEs"};
   if (!emulated()) {
     if (remote->ethernet != local.ethernet)
       return {0, "one port is InfiniBand and the other Ethernet; SHMEMCTL_HCA_LIST chooses ports"};
@@ -114,7 +114,8 @@ Reach Devices::reach(const Summary& local, const PeerLocation& me, const PeerLoc
   }
   if (remote->over != settings_.over)
     return {0, "the emulated HCA is over " + settings_.over + " here and over " +
-                   printable(remote->over) + " there; set EMULATED_HCA_OVER alike on all PEs"};
+                   printable(remote->over) +
+                   " there; set SHMEMCTL_EMULATED_HCA_OVER to the same value on all PEs"};
   if (below_) {
     PeerLocation below_me = me, below_peer = peer;
     below_me.transport_info = local.below;
@@ -123,7 +124,8 @@ Reach Devices::reach(const Summary& local, const PeerLocation& me, const PeerLoc
     return {below.capabilities & all, "emulated HCA over " + settings_.over +
                                           (below.reason.empty() ? "" : ": " + below.reason)};
   }
-  constexpr const char* other_way = ": EMULATED_HCA_OVER=libfabric, ucx or ibrc carries it there";
+  constexpr const char* other_way =
+      ": SHMEMCTL_EMULATED_HCA_OVER=libfabric, ucx or ibrc carries it there";
   if (me.machine_id != peer.machine_id)
     return {0, std::string("emulated HCA over shm, and on another machine") + other_way};
   if (me.node_id != peer.node_id)

@@ -24,7 +24,7 @@ public:
         memory_(std::aligned_alloc(page_bytes_of(options), layout_.size_bytes), std::free) {
     if (!memory_)
       throw Error(ExitCode::unavailable, "mlx5 QP", "create", "out of memory",
-                  "lower QP_DEPTH, or free memory");
+                  "lower SHMEMCTL_QP_DEPTH, or free memory");
     std::memset(memory_.get(), 0, layout_.size_bytes);
     std::memset(static_cast<std::byte*>(memory_.get()) + layout_.completions_offset, 0xff,
                 layout_.cqe_count * wqebb_bytes);

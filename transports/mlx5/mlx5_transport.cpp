@@ -166,7 +166,7 @@ std::byte* Mlx5Transport::mapped_at(int pe, int region, std::uint64_t offset_byt
   if (!base)
     throw Error(ExitCode::unavailable, job_.name_of(pe),
                 "access its memory through the emulated HCA", "not mapped in this process",
-                "set EMULATED_HCA_OVER to libfabric, ucx or ibrc", job_.where());
+                "set SHMEMCTL_EMULATED_HCA_OVER to libfabric, ucx or ibrc", job_.where());
   return base + offset_bytes;
 }
 

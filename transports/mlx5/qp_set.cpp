@@ -140,12 +140,12 @@ AtomicFields fields_of(const AtomicRequest& request) {
 void QpSet::require_atomics(Endpoint& endpoint, std::size_t size_bytes) const {
   if ((endpoint.abilities().atomic_bytes & size_bytes) != 0)
     return;
-  throw Error(ExitCode::unavailable, "atomic of " + std::to_string(size_bytes) + " bytes",
-              "post to " + job_.name_of(endpoint.pe),
-              "the NIC on one side does not support this size",
-              "use atomics by message (TRANSPORT=ibrc with IB_ATOMICS=message), or enable those of "
-              "the NIC (firmware setting PCI_ATOMIC_MODE)",
-              job_.where(job_.ports[endpoint.port]));
+  throw Error(
+      ExitCode::unavailable, "atomic of " + std::to_string(size_bytes) + " bytes",
+      "post to " + job_.name_of(endpoint.pe), "the NIC on one side does not support this size",
+      "set SHMEMCTL_TRANSPORT=ibrc and SHMEMCTL_IB_ATOMICS=message for atomics by message, or "
+      "enable atomics on the NIC (firmware setting PCI_ATOMIC_MODE)",
+      job_.where(job_.ports[endpoint.port]));
 }
 
 std::uint64_t QpSet::atomic(const RemoteAddress& target, const AtomicRequest& request) {

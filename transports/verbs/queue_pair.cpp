@@ -80,8 +80,8 @@ QueuePair::QueuePair(Device& device, ibv_cq* completions, int depth, int inline_
   where.device = device.name();
   const Refusal refused = refusal(
       device.name(), error_number,
-      error_number == ENOMEM ? "raise the limit of locked memory (ulimit -l unlimited), or set "
-                               "IB_NUM_RC_PER_DEVICE lower"
+      error_number == ENOMEM ? "raise the limit of locked memory (ulimit -l unlimited), or lower "
+                               "SHMEMCTL_IB_NUM_RC_PER_DEVICE"
                              : "check the kernel log: dmesg");
   throw Error(ExitCode::unavailable, "QP", "create", refused.message, refused.fix, where);
 }

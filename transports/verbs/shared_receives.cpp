@@ -21,14 +21,15 @@ std::uint32_t max_shared_receives(const Device& device) {
 Error SharedReceives::failure(const char* what, const char* action, int error_number) const {
   Where where;
   where.device = device_.name();
-  return {ExitCode::unavailable,
-          what,
-          action,
-          std::strerror(error_number),
-          error_number == ENOMEM
-              ? "raise the limit of locked memory (ulimit -l unlimited), or set SRQ_DEPTH lower"
-              : "check the kernel log: dmesg",
-          where};
+  return {
+      ExitCode::unavailable,
+      what,
+      action,
+      std::strerror(error_number),
+      error_number == ENOMEM
+          ? "raise the limit of locked memory (ulimit -l unlimited), or lower SHMEMCTL_SRQ_DEPTH"
+          : "check the kernel log: dmesg",
+      where};
 }
 
 SharedReceives::SharedReceives(Device& device, std::uint32_t depth, std::size_t message_bytes)

@@ -79,7 +79,7 @@ Findings emulated_hca_findings(const std::vector<ConnectionRow>& rows) {
     findings.push_back({"emulated-hca", Severity::info, transport,
                         transport + " went over the emulated HCA: the figures are those of "
                                     "processors, not of an mlx5 device",
-                        "run it on a node with an mlx5 device, with MLX5_DEVICE=real"});
+                        "run it on a node with an mlx5 device, with SHMEMCTL_MLX5_DEVICE=real"});
   return findings;
 }
 

@@ -108,7 +108,8 @@ struct Limit {
   std::optional<std::uint64_t> soft, hard;
   std::string text; ///< "8388608 8388608 bytes"
 };
-/// The row of that name ("Max locked memory"); empty if it is missing or malformed.
+/// The row of /proc/<pid>/limits with that name ("Max locked memory"); empty if it is missing or
+/// malformed.
 std::optional<Limit> find_limit(std::string_view limits, std::string_view name);
 
 /// A mount point's last row in /proc/mounts.

@@ -29,7 +29,7 @@ struct Choice {
   std::optional<int> number;          ///< of the device in the library's list
   std::string link;                   ///< "RoCE", "IB"; "" if the log does not say
   std::optional<bool> gpu_direct;     ///< whether the NIC reaches the GPU's memory
-  std::optional<int> by_rank;         ///< the rank whose NIC it is, where that is another one (PXN)
+  std::optional<int> by_rank;         ///< the rank that owns the NIC, if not this rank (PXN)
   Place first;
   std::uint64_t lines = 0; ///< that name it: channels, connections
 };

@@ -40,7 +40,7 @@ Error damaged(const std::string& subject, const std::string& problem) {
 std::string text_of(const json& object, const char* key, const std::string& subject) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   if (!object.is_object() || found == object.end() || !found->is_string())
-    throw damaged(subject, std::string(results_path) + " has no text \"" + key + "\"");
+    throw damaged(subject, std::string(results_path) + " has no string \"" + key + "\"");
   return found->get<std::string>();
 }
 

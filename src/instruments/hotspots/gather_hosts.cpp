@@ -1,5 +1,5 @@
-// Gathers the counters of a job's machines on PE 0: the texts that PEs send, and the collective
-// calls.
+// Gathers the counters of a job's machines on PE 0: the format of the messages, and the collective
+// calls that exchange them.
 #include "src/instruments/hotspots/gather_hosts.h"
 
 #include <algorithm>

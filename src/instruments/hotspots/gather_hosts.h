@@ -1,5 +1,5 @@
-// Gathers the counters of a job's machines on PE 0: the texts that PEs send, and the collective
-// calls.
+// Gathers the counters of a job's machines on PE 0: the format of the messages, and the collective
+// calls that exchange them.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@
 
 namespace shmemctl {
 
-/// Maximum length of one PE's text: every PE gathers that many bytes from every PE, so it is 16 MiB
-/// divided by the number of PEs, clamped to 4 KiB ... 1 MiB.
+/// Maximum length of one PE's message: every PE gathers that many bytes from every PE, so it is 16
+/// MiB divided by the number of PEs, clamped to 4 KiB ... 1 MiB.
 std::size_t max_part_bytes(int n_pes);
 /// The object with key "totals", of about `max_bytes`: the least informative counters are omitted.
 std::string with_totals(nlohmann::json object, const NodeTotals& totals, std::size_t max_bytes);
-/// A PE of that host sent a text that cannot be parsed.
+/// A PE of that host sent a message that cannot be parsed.
 Error bad_part(const std::string& host);
 
-/// Where a PE runs, as text and parsed again.
+/// Where a PE runs, as a message, and parsed from one.
 std::string machine_text(const PeMachine& machine);
 std::vector<PeMachine> machines_from(const std::vector<std::string>& texts);
 
@@ -38,8 +38,8 @@ struct GatheredHosts {
   std::vector<HostTotals> hosts;
   std::vector<PortUser> users;
 };
-/// Adds host_part_text() of the leader of `host`. Throws Error (unavailable) for a text that cannot
-/// be parsed.
+/// Adds host_part_text() of the leader of `host`. Throws Error (unavailable) for a message that
+/// cannot be parsed.
 void read_host_part(const std::string& text, const std::string& host, GatheredHosts& all);
 
 class JobGathering {

@@ -60,7 +60,8 @@ private:
   std::vector<Group> groups_;
 };
 
-/// CPUs that a process used between two readings; empty if it is another one by now.
+/// CPUs that a process used between two readings; empty if the PID belongs to another process by
+/// now.
 std::optional<double> cpus_between(const ProcessTable& before, const ProcessTable& after, int pid,
                                    double seconds) {
   const auto then = before.find(pid), now = after.find(pid);
@@ -72,7 +73,7 @@ std::optional<double> cpus_between(const ProcessTable& before, const ProcessTabl
   return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK)) / seconds;
 }
 
-/// Devices that are open, and those of queue pairs: descriptors of others may not be readable.
+/// Devices that are open, and those of queue pairs: another user's descriptors may not be readable.
 std::vector<std::string> devices_of(std::vector<std::string> open, const RdmaUse& use) {
   for (const QueuePair& pair : use.queue_pairs)
     if (!pair.device.empty() && std::find(open.begin(), open.end(), pair.device) == open.end())

@@ -16,8 +16,8 @@ namespace shmemctl {
 struct AcceptedPeer {
   Socket socket;
   Bytes contents;      ///< of its frame, without the proof
-  bool proven = false; ///< it has the secret of the job: else nothing it says may be believed
-  Bytes welcome;       ///< the frame that lets it in, and shows that this side has the secret too
+  bool proven = false; ///< whether it knows the job's secret; if not, nothing from it is trusted
+  Bytes welcome;       ///< the frame that admits it, and proves that this side knows the secret too
 };
 
 /// Accepts connections, challenges each one that requests it, and reads one control frame. A

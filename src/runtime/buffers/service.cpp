@@ -253,7 +253,7 @@ bool BufferService::reply(const Link& link, const Response& response,
     return false;
   counted.descriptors = 0;
   counted.parts.clear();
-  counted.reason = "too many descriptors are on their way";
+  counted.reason = "too many descriptors are in flight";
   return send_packet(link.socket.get(), encode(counted, secret_), {}, error);
 }
 

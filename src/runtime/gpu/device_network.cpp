@@ -196,8 +196,9 @@ ReportText describe_wait_report(const WaitReport& report) {
     if (mlx5::is_no_atomics(failure))
       return {ExitCode::unavailable, "perform an atomic",
               "the NIC on one side does not support atomics of that size",
-              "set DEVICE_PATH=proxy with TRANSPORT=ibrc and IB_ATOMICS=message, or enable those "
-              "of the NIC (firmware setting PCI_ATOMIC_MODE)"};
+              "set SHMEMCTL_DEVICE_PATH=proxy, SHMEMCTL_TRANSPORT=ibrc and "
+              "SHMEMCTL_IB_ATOMICS=message, or enable atomics on the NIC (firmware setting "
+              "PCI_ATOMIC_MODE)"};
     const mlx5::SyndromeText text = mlx5::syndrome_text(failure.syndrome);
     return {ExitCode::unavailable, "complete a WQE",
             fmt::format("{} (syndrome {:#04x}, vendor {:#04x}) at WQE {}", text.status,

@@ -6,7 +6,7 @@ namespace shmemctl {
 
 namespace {
 
-/// What is copied at once.
+/// Size of one copy.
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
 RemoteAddress advanced(const RemoteAddress& address, std::size_t bytes) {

@@ -11,10 +11,10 @@ constexpr std::size_t words_in_line = proxy_line_pair_bytes / sizeof(std::uint64
 ProxyOptions for_kernels(ProxyOptions options) {
   const unsigned threads = kernel_proxy_contexts(options.threads).threads;
   if (threads == 0)
-    throw Error(ExitCode::usage, "PROXY_THREADS=" + std::to_string(options.threads), "",
+    throw Error(ExitCode::usage, "SHMEMCTL_PROXY_THREADS=" + std::to_string(options.threads), "",
                 "too many: the proxy and staged transfers share " +
                     std::to_string(max_proxy_threads - staged_contexts) + " contexts",
-                "set PROXY_THREADS to 5 or less");
+                "set SHMEMCTL_PROXY_THREADS to 5 or less");
   options.threads = threads;
   for (std::uint8_t& ring : options.fifo_of_pe)
     ring = static_cast<std::uint8_t>(ring % threads);

@@ -19,7 +19,7 @@ PeGpu& gpu_of(World& world) {
   if (PeGpu* const gpu = world.gpu())
     return *gpu;
   throw wrong_use("GPU", "use", world.why_no_gpu(),
-                  "call nvshmem_init or nvshmemx_init_attr in the place of shmem_init");
+                  "call nvshmem_init or nvshmemx_init_attr instead of shmem_init");
 }
 
 Error wrong_use(const std::string& subject, const std::string& attempted,
@@ -38,7 +38,7 @@ int existing_pe(World& world, int pe) {
 void require_symmetric(World& world, const void* address) {
   if (world.rma.locate(address, world.rma.pe()).region <= region::internal)
     throw wrong_use(fmt::format("address {}", address), "access", "it is not in the symmetric heap",
-                    "use memory that nvshmem_malloc, nvshmem_calloc or nvshmem_align gave");
+                    "use memory that nvshmem_malloc, nvshmem_calloc or nvshmem_align returned");
 }
 
 Compare comparison(int cmp) {

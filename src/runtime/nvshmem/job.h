@@ -16,7 +16,7 @@ using api::World;
 
 /// Between nvshmem_init and nvshmem_finalize; an Error (usage) outside.
 World& current_world();
-/// Throws Error (usage) if the job has no GPUs, which is one that shmem_init has made.
+/// Throws Error (usage) if the job has no GPUs: it was initialised by shmem_init.
 PeGpu& gpu_of(World& world);
 
 /// Runs a call of the C interface: an Error ends the job.

@@ -31,13 +31,13 @@ struct WordsToAwait {
   WordType type;
   const void* at;
   std::size_t count;
-  const int* status; ///< those with another value than 0 are left out; nullptr: none
+  const int* status; ///< words with a nonzero status are skipped; nullptr: none is
   Compare compare;
   std::uint64_t value;
   const void* values; ///< by word; nullptr: `value` for all
 };
-/// Later work of the stream waits until all comparisons hold, or until job.timeout_ns has passed:
-/// then it is reported, and the stream continues.
+/// Later work of the stream waits until all comparisons hold. If they do not within job.timeout_ns,
+/// the kernel reports a timeout and the stream continues.
 void wait_until_all(const on_stream::Job& job, const WordsToAwait& words, on_stream::Stream stream);
 
 } // namespace shmemctl::nvshmem

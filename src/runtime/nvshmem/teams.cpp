@@ -39,7 +39,7 @@ std::vector<std::byte> gather(World& world, const void* own, std::size_t size_by
     throw Error(ExitCode::unavailable, "predefined teams", "make",
                 "the host's symmetric heap has no " + std::to_string((n_pes + 1) * size_bytes) +
                     " bytes left",
-                "set SHMEMCTL_SYMMETRIC_SIZE to more");
+                "raise SHMEMCTL_SYMMETRIC_SIZE");
   std::memcpy(block, own, size_bytes);
   world.collectives.fcollect(team_world, block + size_bytes, block, size_bytes);
   std::vector<std::byte> all(block + size_bytes, block + (n_pes + 1) * size_bytes);

@@ -27,7 +27,7 @@ struct QueueObjects {
 struct DeviceLimits {
   unsigned log_wqebbs = 0;         ///< of the largest queue
   unsigned log_message_bytes = 30; ///< of the largest message
-  unsigned log_reads = 0;          ///< READs and atomics on their way, as requester and responder
+  unsigned log_reads = 0;          ///< outstanding READs and atomics, as requester and responder
   /// 4 + 8: plain and masked atomics of these sizes, with results in the host's byte order.
   std::uint32_t atomic_bytes = 0;
   bool can_force_order = false; ///< a QP can be configured to keep the order of WRITEs

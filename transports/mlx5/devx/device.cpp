@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* container_fix =
     "run it on the host, or give the container /dev/infiniband, CAP_IPC_LOCK and a locked memory "
-    "limit (ulimit -l unlimited); or set MLX5_DEVICE=emulated, or TRANSPORT=ibrc";
+    "limit (ulimit -l unlimited); or set SHMEMCTL_MLX5_DEVICE=emulated or SHMEMCTL_TRANSPORT=ibrc";
 
 /// MLX5DV_UAR_ALLOC_TYPE_NC_DEDICATED, which headers before rdma-core 45 do not have; libraries
 /// before that refuse it.

@@ -19,7 +19,7 @@ std::vector<std::string> devx_devices(const DevxSettings&, std::string& why) {
 
 std::unique_ptr<Hca> open_devx_hca(const std::string& device, int port, const DevxSettings&) {
   throw Error(ExitCode::unavailable, "mlx5 device", "open", reason,
-              "install libibverbs-dev and rebuild, or set MLX5_DEVICE=emulated",
+              "install libibverbs-dev and rebuild, or set SHMEMCTL_MLX5_DEVICE=emulated",
               {{}, {}, device, port});
 }
 

@@ -124,7 +124,8 @@ std::unique_ptr<Hca> open_devx_hca(const DirectLibraries& libraries, const std::
       continue;
     if (!libraries.direct->is_supported(device))
       throw Error(ExitCode::unavailable, "mlx5 device", "open", "not a device of the mlx5 driver",
-                  "use TRANSPORT=ibrc, or set MLX5_DEVICE=emulated", {{}, {}, name, port});
+                  "set SHMEMCTL_TRANSPORT=ibrc or SHMEMCTL_MLX5_DEVICE=emulated",
+                  {{}, {}, name, port});
     return std::make_unique<DevxHca>(libraries.verbs, libraries.direct, device, port,
                                      gid_request_of(settings), settings);
   }
@@ -148,7 +149,8 @@ std::unique_ptr<Hca> open_devx_hca(const std::string& device, int port,
   const std::optional<DirectLibraries> libraries = load(settings, why);
   if (!libraries)
     throw Error(ExitCode::unavailable, "mlx5 device", "open", why,
-                "install rdma-core (libibverbs1, ibverbs-providers), or set MLX5_DEVICE=emulated",
+                "install rdma-core (libibverbs1, ibverbs-providers), or set "
+                "SHMEMCTL_MLX5_DEVICE=emulated",
                 {{}, {}, device, port});
   return open_devx_hca(*libraries, device, port, settings);
 }

@@ -64,8 +64,9 @@ DevxQp::DevxQp(DirectPort& port, const QpOptions& options)
       request.index = options.path.gid_index;
     gids_ = verbs::gid_candidates(wire.gids, request);
     if (gids_.empty())
-      port.device.fail("choose a GID", verbs::no_gid_reason(wire.gids, request),
-                       "set IB_GID_INDEX to one that it has, or give the interface an address");
+      port.device.fail(
+          "choose a GID", verbs::no_gid_reason(wire.gids, request),
+          "set SHMEMCTL_IB_GID_INDEX to one that it has, or give the interface an address");
     local_.gid = gids_.front().raw;
   } else if (!wire.gids.empty()) {
     local_.gid = wire.gids.front().raw;

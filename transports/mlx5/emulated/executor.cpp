@@ -182,7 +182,8 @@ void TransportExecutor::write_piece(const RemoteAddress& target, const BytePiece
   std::uint64_t word = 0;
   const bool is_word =
       !piece.is_gpu && piece.size_bytes == sizeof word && target.offset_bytes % sizeof word == 0;
-  // A word may be a signal: it must be stored at once, which a copy into a GPU does not promise.
+  // An aligned word may be a signal, so it must be written by a single 8-byte store. A copy into
+  // GPU memory does not guarantee that.
   if (reaches_ == Reaches::gpus && is_word) {
     std::memcpy(&word, piece.bytes, sizeof word);
     transport_.put_signal(context_, target, nullptr, 0, target, word, SignalOp::set, true);

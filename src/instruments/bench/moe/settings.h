@@ -17,7 +17,7 @@ const char* to_string(Direction direction);
 struct Settings {
   std::optional<std::int32_t> sms;         ///< multiprocessors of a kernel
   std::optional<std::int32_t> warps;       ///< of a block
-  std::optional<std::int32_t> stages;      ///< of a warp: rows, or chunks, on the way at once
+  std::optional<std::int32_t> stages;      ///< of a warp: rows, or chunks, in flight
   std::optional<std::int32_t> kept;        ///< stages whose stores may still be read
   std::optional<std::int32_t> self_sms;    ///< of sms: those that send to this rank itself
   std::optional<std::int32_t> chunk_bytes; ///< of a row at a time

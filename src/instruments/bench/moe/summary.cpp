@@ -100,7 +100,7 @@ std::optional<Bound> by_counts(const Point& point, const std::vector<ResultRow>&
     return std::nullopt;
   return Bound{
       fmt::format("the exchange of counts before the rows: {:.0f}% of dispatch", share * 100),
-      "more --num-tokens in a call, or --mode ll, which sends rows at once"};
+      "more --num-tokens in a call, or --mode ll, which sends rows immediately"};
 }
 
 Bound by_transfer(const Point& point, const std::vector<ResultRow>& rows) {

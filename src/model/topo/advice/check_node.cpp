@@ -388,8 +388,8 @@ bool slot_is_the_limit(const Node& node, const PciDevice& device) {
   return (speed_met || speed_full) && (width_met || width_full);
 }
 
-/// Whether most devices of its model here reach what they can: its slot is then another one than
-/// theirs.
+/// Whether most devices of its model here run at full speed and width: then it is this device's
+/// slot that differs.
 bool is_rarely_limited(const std::vector<LinkedDevice>& devices,
                        const std::map<Model, BestLink>& models, const LinkedDevice& device) {
   const auto model = model_of(device);

@@ -13,9 +13,10 @@ namespace shmemctl {
 /// The usable ports that the operator excludes by name: NVSHMEM_HCA_LIST=^... Empty for NCCL, which
 /// does not read it.
 std::vector<NicUse> ports_left_out(const Node& node, const MappingRequest& request);
-/// fabric_ports() without ports_left_out(), or with them if nothing else is left: traffic should be
-/// even among these, and a port without traffic is idle. The one answer for findings, loads, `sim`
-/// and `doctor`; `hotspots` takes fabric_ports(), because a job may have other settings.
+/// The ports over which traffic should be spread evenly: fabric_ports() without ports_left_out(),
+/// or all of them if that leaves none. One without traffic counts as idle. Findings, loads, `sim`
+/// and `doctor` all use this list; `hotspots` uses fabric_ports(), because the job that it watches
+/// may have other settings.
 std::vector<NicUse> wanted_ports(const Node& node, const MappingRequest& request);
 
 /// The request for the best mapping with which a mapping of this request is compared: NVSHMEM's

@@ -94,7 +94,7 @@ TEST(DevicePaths, TheProxiesHaveContextsOfTheirOwn) {
   DeviceNetworkInputs inputs = inputs_of(0, {&transport, &transport}, "proxy", health,
                                          std::make_shared<PlainKernelMemory>());
   inputs.proxy.threads = max_proxy_threads;
-  expect_error(ExitCode::usage, {"PROXY_THREADS=8"},
+  expect_error(ExitCode::usage, {"SHMEMCTL_PROXY_THREADS=8"},
                [&] { DeviceNetworkPart part(std::move(inputs)); });
 }
 

@@ -115,7 +115,7 @@ TEST(Messages, TooFewReceivesForTheJob) {
         run_transport_world([&](const TransportSetup& setup) { return make_over(fake, setup); },
                             [](TransportPe&) {}, by_message(2, {{"SRQ_DEPTH", "3"}}));
       });
-  EXPECT_NE(message.find("set SRQ_DEPTH to 4 or more"), std::string::npos) << message;
+  EXPECT_NE(message.find("set SHMEMCTL_SRQ_DEPTH to 4 or more"), std::string::npos) << message;
 }
 
 /// No inline data, short completion queues.
@@ -252,8 +252,8 @@ TEST(Messages, ADeadPeerIsDetectedDuringAWaitForItsReply) {
 TEST(Messages, OptionsThatContradictEachOther) {
   FakeVerbs fake({roce_device("fake0")});
   expect_error(
-      ExitCode::usage, {"IB_ATOMICS", "PE 1 on host1 has message", "PE 0 on host0 has device"},
-      [&] {
+      ExitCode::usage,
+      {"SHMEMCTL_IB_ATOMICS", "PE 1 on host1 has message", "PE 0 on host0 has device"}, [&] {
         run_transport_world(
             [&](TransportSetup setup) {
               const Options options({}, {{"IB_ATOMICS", setup.pe == 0 ? "device" : "message"}});

@@ -182,9 +182,10 @@ TEST(AtomicsChoice, OneMethodForTheWholeJob) {
   EXPECT_FALSE(choose({capabilities(device, true, 100), unable}));
   // No PE can receive: puts and gets still work.
   EXPECT_FALSE(choose({unable, capabilities(automatic, true, 0)}));
-  expect_error(ExitCode::usage, {"IB_ATOMICS", "PE 1 has message", "PE 0 has device"}, [&] {
-    choose({capabilities(device, true, 100), capabilities(message, true, 100)});
-  });
+  expect_error(ExitCode::usage, {"SHMEMCTL_IB_ATOMICS", "PE 1 has message", "PE 0 has device"},
+               [&] {
+                 choose({capabilities(device, true, 100), capabilities(message, true, 100)});
+               });
   expect_error(ExitCode::unavailable, {"PE 1", "no SRQ", "host node0"}, [&] {
     choose({capabilities(message, true, 100), capabilities(message, true, 0)});
   });

@@ -40,7 +40,7 @@ typedef enum nvshmem_compat_thread_level {
   NVSHMEM_THREAD_TYPE_SENTINEL = INT_MAX
 } nvshmemx_thread_support_t;
 
-/* nvshmemx_init_status: a job here goes from the first to the third at once, or, where PEs share a
+/* nvshmemx_init_status: a job here goes directly from the first to the third, or, where PEs share a
  * GPU, to the last. */
 typedef enum nvshmem_compat_init_status {
   NVSHMEM_STATUS_NOT_INITIALIZED = 0,

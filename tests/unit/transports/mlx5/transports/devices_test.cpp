@@ -26,7 +26,7 @@ std::string reason_between(FakeFabric& fabric, const Texts& mine, const Texts& t
 
 TEST(Mlx5Devices, TheEmulatedHcaIsUsedOnlyIfItIsAskedFor) {
   FakeFabric none = no_devices();
-  const std::string hint = "EMULATED_HCA_OVER=shm runs it over the emulated HCA";
+  const std::string hint = "SHMEMCTL_EMULATED_HCA_OVER=shm runs it over the emulated HCA";
   EXPECT_EQ(reason_between(none, {}, {}),
             "no mlx5 device on this node (fake devices belong to one process); " + hint);
   EXPECT_EQ(reason_between(none, {{"MLX5_DEVICE", "emulated"}}, {{"EMULATED_HCA_OVER", "shm"}}),
@@ -38,7 +38,8 @@ TEST(Mlx5Devices, TheEmulatedHcaIsUsedOnlyIfItIsAskedFor) {
   FakeFabric one({{"mlx5_0", 1, true, ""}});
   EXPECT_EQ(reason_between(one, {{"EMULATED_HCA_OVER", "shm"}}, {}), "reached: RoCE");
   EXPECT_EQ(reason_between(one, emulated(), {}),
-            "the emulated HCA here, a real one there; set MLX5_DEVICE alike on all PEs");
+            "the emulated HCA here, a real one there; set SHMEMCTL_MLX5_DEVICE to the same value "
+            "on all PEs");
 }
 
 TEST(Mlx5Devices, WhyAPeerIsNotReached) {
