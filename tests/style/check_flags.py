@@ -44,6 +44,7 @@ ALONE_IN_SOURCES = {
     "reports/check_findings.cpp": {"--cap-add"},  # of docker and podman
     "src/base/secret_filter.cpp": {"--api", "--gmca", "--mca", "--name", "--no-"},
     "src/instruments/check/expectation.cpp": {"--query"},  # mlxfwmanager's
+    "src/instruments/doctor/gpu.cpp": {"--reset-applications-clocks", "--reset-gpu-clocks"},  # nvidia-smi's
     "src/instruments/doctor/system.cpp": {"--cap-add"},  # of docker and podman
     "src/instruments/doctor/software.cpp": {"--force-reinstall", "--no-deps"},  # pip's
     "src/instruments/doctor/rdma_siblings.cpp": {"--online"},  # mlxfwmanager's

@@ -6,7 +6,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::uint32_t no_node = MemoryBlock::no_node;
+constexpr std::uint32_t no_node = MemoryBlock::none;
 
 /// Whether an aligned range of that size fits in the block. Sums stay below 2^64: offsets and sizes
 /// are those of memory.
