@@ -31,7 +31,8 @@ class Compiled(unittest.TestCase):
         return ["-I", tree / "include", "-isystem", CUDA, "-Wall", "-Wextra", "-pedantic", "-Werror"]
 
     def links(self, tree=TREE):
-        return ["-L", tree / "lib", *SANITIZERS, "-lnvshmem_host"]
+        # The symbol is what Open MPI's OpenSHMEM asks of a program.
+        return ["-L", tree / "lib", *SANITIZERS, "-lnvshmem_host", "-Wl,--export-dynamic-symbol=_end"]
 
 
 @needs_library

@@ -398,6 +398,11 @@ void* open_mpi_world() {
   return dlsym(library, "ompi_mpi_comm_world");
 }
 
+void end_mpi() {
+  void* const library = dlopen("libmpi.so.40", RTLD_NOW);
+  reinterpret_cast<int (*)()>(dlsym(library, "MPI_Finalize"))();
+}
+
 void start_by_mpi() {
   static void* const world = open_mpi_world();
   nvshmemx_init_attr_t attr = NVSHMEMX_INIT_ATTR_INITIALIZER;
@@ -534,5 +539,7 @@ int main(int argc, char** argv) {
     test_all(1);
   }
   nvshmem_finalize();
+  if (mode == "mpi")
+    end_mpi();
   return 0;
 }
