@@ -23,7 +23,8 @@ def gencode(*architectures):
 
 def some_of_each(rows):
     """Each call without a type, and those of types that differ in size or kind."""
-    kept = ("_double_", "_half_", "_uchar_", "_uint64_", "mem", "128", "double2")
+    kept = ("_double_", "_half_", "_uchar_", "_uint64_", "putmem", "getmem", "castmem", "lectmem", "toallmem", "128",
+            "double2")
     typed = tuple(f"_{name}_" for name, _ in names.RMA) + tuple(f"{verb}{bits}" for verb in ("put", "get")
                                                                 for bits in (8, 16, 32, 64))
     return [row for row in rows if any(part in row[0] for part in kept) or not any(part in row[0] for part in typed)]

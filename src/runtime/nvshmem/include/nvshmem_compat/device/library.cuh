@@ -1,5 +1,6 @@
-/* The collectives of the device library. They are called and not inlined, so that a program's
- * kernels take few registers and compile fast; the job they have from the constant bank even so. */
+/* The strided copies and collectives of the device library. They are called and not inlined, so
+ * that a program's kernels take few registers and compile fast; the job they have from the constant
+ * bank even so. */
 #ifndef NVSHMEM_COMPAT_DEVICE_LIBRARY_CUH
 #define NVSHMEM_COMPAT_DEVICE_LIBRARY_CUH
 
@@ -8,7 +9,15 @@
 #ifdef NVSHMEM_COMPAT_DEFINES
 namespace shmemctl::nvshmem {
 
-// Each returns false where the report says why.
+/// Strides in elements of 1, 2, 4, 8 or 16 bytes (Bits).
+template <class Scope, class Element>
+__device__ __noinline__ void put_strided(Element* dest, const Element* source, std::ptrdiff_t dst,
+                                         std::ptrdiff_t sst, std::size_t nelems, int pe);
+template <class Scope, class Element>
+__device__ __noinline__ void get_strided(Element* dest, const Element* source, std::ptrdiff_t dst,
+                                         std::ptrdiff_t sst, std::size_t nelems, int pe);
+
+// Each of these returns false where the report says why.
 
 template <class Scope>
 __device__ __noinline__ bool broadcast_bytes(int team, void* dest, const void* source,
@@ -30,6 +39,16 @@ __device__ __noinline__ bool same_call(int team, CollectiveCall call);
 
 #if defined(SHMEMCTL_KERNELS_ON_HOST) || defined(SHMEMCTL_DEVICE_LIBRARY_DEFINES)
 
+template <class Scope, class Element>
+__device__ void put_strided(Element* dest, const Element* source, std::ptrdiff_t dst,
+                            std::ptrdiff_t sst, std::size_t nelems, int pe) {
+  device::iput<Scope>(this_job(), dest, source, dst, sst, nelems, pe);
+}
+template <class Scope, class Element>
+__device__ void get_strided(Element* dest, const Element* source, std::ptrdiff_t dst,
+                            std::ptrdiff_t sst, std::size_t nelems, int pe) {
+  device::iget<Scope>(this_job(), dest, source, dst, sst, nelems, pe);
+}
 template <class Scope>
 __device__ bool broadcast_bytes(int team, void* dest, const void* source, std::size_t size_bytes,
                                 int root) {

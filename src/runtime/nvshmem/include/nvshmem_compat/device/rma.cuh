@@ -2,7 +2,7 @@
 #ifndef NVSHMEM_COMPAT_DEVICE_RMA_CUH
 #define NVSHMEM_COMPAT_DEVICE_RMA_CUH
 
-#include "nvshmem_compat/device/job.cuh"
+#include "nvshmem_compat/device/library.cuh"
 
 #ifdef NVSHMEM_COMPAT_DEFINES
 namespace shmemctl::nvshmem {
@@ -78,8 +78,8 @@ __device__ inline void iput(void* dest, const void* source, std::ptrdiff_t dst, 
                                                  element_bytes, dst, nelems, pe))
     return;
   Scope::sync();
-  device::iput<Scope>(job, static_cast<Element*>(dest), static_cast<const Element*>(source), dst,
-                      sst, nelems, pe);
+  put_strided<Scope>(static_cast<Element*>(dest), static_cast<const Element*>(source), dst, sst,
+                     nelems, pe);
   Scope::sync();
 }
 template <class Scope, std::size_t element_bytes>
@@ -91,8 +91,8 @@ __device__ inline void iget(void* dest, const void* source, std::ptrdiff_t dst, 
                                                  source, element_bytes, sst, nelems, pe))
     return;
   Scope::sync();
-  device::iget<Scope>(job, static_cast<Element*>(dest), static_cast<const Element*>(source), dst,
-                      sst, nelems, pe);
+  get_strided<Scope>(static_cast<Element*>(dest), static_cast<const Element*>(source), dst, sst,
+                     nelems, pe);
   Scope::sync();
 }
 
