@@ -219,7 +219,7 @@ std::string comparison_text(const json& comparison, const TextStyle& style) {
          differences_text(view::list(comparison, "differences"), style) +
          rows_text(view::list(comparison, "rows"), style) +
          unclear_text(view::list(comparison, "rows"), style) + counts_text(comparison) +
-         comparison_verdict(comparison) + "\n";
+         verdict_text(comparison) + "\n";
 }
 
 namespace {

@@ -15,7 +15,8 @@ using namespace simulation;
 
 std::string verdict(const json& simulation, const TextStyle& style) {
   std::string text =
-      coloured(wrapped(verdict_text(simulation), style.width, 2), Colour::bold, style) + "\n";
+      coloured(wrapped(simulation::verdict_text(simulation), style.width, 2), Colour::bold, style) +
+      "\n";
   text += fmt::format("bytes: {}; times: {} ({}; {} steps)\n", view::text(simulation, "bytes"),
                       view::text(simulation, "times"), view::text(simulation, "sampling"),
                       view::text(simulation, "steps"));
