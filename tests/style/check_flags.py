@@ -23,6 +23,7 @@ FOREIGN = {
 # Flags that are by themselves on a page that says whose they are.
 ALONE = {
     "docs/explanation/bootstrap.md": {"--export-dynamic-symbol"},  # the linker's
+    "docs/explanation/nvshmem_programs.md": {"--export-dynamic-symbol"},  # the linker's
     # Of any program that a report's command line names.
     "CHANGELOG.md": {"--token", "--password", "--api-key"},
     "docs/reference/report.md": {"--token", "--password", "--api-key"},
