@@ -63,8 +63,8 @@ std::string disbelief(const PortTotals& totals, const Source& source, const Coun
                        port.lifespan_s * 1e3);
   const double error = measuring_error + 2 * port.lifespan_s / bytes.window_s;
   if (port.link_Gbps && GBps > *port.link_Gbps / 8 * (1 + error))
-    return fmt::format("{} reports {:.4g} bytes_per_GB/s, more than the link's {:.4g} "
-                       "bytes_per_GB/s: one of the two is wrong",
+    return fmt::format("{} reports {:.4g} GB/s, more than the link's {:.4g} "
+                       "GB/s: one of the two is wrong",
                        bytes.counter, GBps, *port.link_Gbps / 8);
   if (!packets || !packets->delta)
     return "";

@@ -163,7 +163,7 @@ long long count(const Environment& environment, const char* name) {
   return std::max(0LL, parse_integer(trim(launcher_variable(environment, name))).value_or(0));
 }
 
-/// Open MPI's launchers are one program; the shell's launcher_variable of the command tells them
+/// Open MPI's launchers are one program; the shell's variable of the command tells them
 /// apart.
 bool called_as_oshrun(const Environment& environment) {
   const std::string command = launcher_variable(environment, "_");
