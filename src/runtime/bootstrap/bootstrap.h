@@ -81,7 +81,9 @@ std::vector<T> allgather_value(Bootstrap& bootstrap, const T& value, const Deadl
   return values;
 }
 
-/// One text of each rank, by rank; they may differ in length (each at most 1 MiB).
+/// One text of each rank, by rank; they may differ in length (each at most 1 MiB). What a rank
+/// receives is about as long as all texts together, or as many texts of the longest one's length,
+/// whichever is less.
 std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& text,
                                         const Deadline& deadline);
 
