@@ -391,8 +391,8 @@ int Runtime::Impl::choose_heap_node() const {
 
 namespace {
 
-/// The PEs that can hand each other descriptors: one node, one machine, one network namespace
-/// (abstract socket names belong to it).
+/// The PEs that can hand each other descriptors, ascending: one node, one machine, one network
+/// namespace (abstract socket names belong to it).
 std::vector<int> pes_sharing_memory(const Placement& placement) {
   const auto host = [&](int pe) -> const PeHost& {
     return placement.hosts[static_cast<std::size_t>(pe)];
@@ -677,7 +677,7 @@ void Runtime::Impl::ask_reach(TransportEntry& entry) {
   for (std::size_t pe = 0; pe < count(); ++pe) {
     Reach reach = entry.transport->reach(me, place_of(pe, entry.info[pe]));
     const bool mapped =
-        std::find(shared_pes.begin(), shared_pes.end(), static_cast<int>(pe)) != shared_pes.end();
+        std::binary_search(shared_pes.begin(), shared_pes.end(), static_cast<int>(pe));
     if ((reach.capabilities & can_load_store) != 0 && !mapped)
       reach = {0, "in another network namespace, through which no memory can be shared"};
     entry.reach.push_back(std::move(reach));
