@@ -24,6 +24,11 @@ public:
     count(bytes_per_rank * (static_cast<std::size_t>(size()) - 1));
     below_.allgather(send, receive, bytes_per_rank, deadline);
   }
+  void gather(const void* send, void* receive, std::size_t bytes_per_rank,
+              const Deadline& deadline) override {
+    count(rank() == 0 ? bytes_per_rank * (static_cast<std::size_t>(size()) - 1) : 0);
+    below_.gather(send, receive, bytes_per_rank, deadline);
+  }
   void alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
                 const Deadline& deadline) override {
     count(bytes_per_rank * (static_cast<std::size_t>(size()) - 1));

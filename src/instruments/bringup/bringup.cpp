@@ -64,7 +64,7 @@ std::vector<PhaseRow> gather_phases(Runtime& runtime) {
 GpuSummary gather_gpus(Runtime& runtime) {
   if (PeGpu* gpu = runtime.gpu()) {
     const std::vector<std::string> messages =
-        runtime.gather_text(gpu_site_message(gpu->site(), gpu->paths_by_pe()));
+        runtime.gather_text_on_first(gpu_site_message(gpu->site(), gpu->paths_by_pe()));
     return runtime.pe() == 0 ? merge_gpu_infos(messages, runtime.placement().hosts) : GpuSummary();
   }
   GpuSummary none;

@@ -60,7 +60,7 @@ std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& mes
 }
 
 std::vector<ConnectionRow> gather_connections(Runtime& runtime, const std::string& message) {
-  const std::vector<std::string> messages = runtime.gather_text(message);
+  const std::vector<std::string> messages = runtime.gather_text_on_first(message);
   return runtime.pe() == 0 ? merge_connections(messages) : std::vector<ConnectionRow>();
 }
 

@@ -41,10 +41,9 @@ std::uint64_t bytes_to_allgather(std::vector<std::uint64_t> lengths) {
   return best;
 }
 
-} // namespace
-
-std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& text,
-                                        const Deadline& deadline) {
+/// @param everywhere false: rank 0 alone gets the texts
+std::vector<std::string> gather_texts(Bootstrap& bootstrap, const std::string& text,
+                                      bool everywhere, const Deadline& deadline) {
   const std::vector<std::uint64_t> lengths =
       allgather_value(bootstrap, static_cast<std::uint64_t>(text.size()), deadline);
   const std::uint64_t longest = *std::max_element(lengths.begin(), lengths.end());
@@ -53,28 +52,56 @@ std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string&
                 "run an allgather", "a PE announced " + std::to_string(longest) + " bytes",
                 "run the same version of shmemctl on all hosts");
   const auto block_bytes = static_cast<std::size_t>(bytes_to_allgather(lengths));
-  std::vector<std::string> texts(lengths.size());
+  const bool receives = everywhere || bootstrap.rank() == 0;
+  std::vector<std::string> texts(receives ? lengths.size() : 0);
   if (block_bytes > 0) {
     std::string own = text;
     own.resize(block_bytes);
-    std::string all(block_bytes * lengths.size(), '\0');
-    bootstrap.allgather(own.data(), all.data(), block_bytes, deadline);
-    for (std::size_t rank = 0; rank < lengths.size(); ++rank)
+    std::string all(receives ? block_bytes * lengths.size() : 0, '\0');
+    if (everywhere)
+      bootstrap.allgather(own.data(), all.data(), block_bytes, deadline);
+    else
+      bootstrap.gather(own.data(), all.data(), block_bytes, deadline);
+    for (std::size_t rank = 0; rank < texts.size(); ++rank)
       texts[rank] = all.substr(rank * block_bytes,
                                std::min(block_bytes, static_cast<std::size_t>(lengths[rank])));
   }
+  std::string passed_on; // where nobody keeps it
   for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
     const auto length = static_cast<std::size_t>(lengths[rank]);
     if (length <= block_bytes)
       continue;
+    std::string& whole = receives ? texts[rank] : passed_on;
     if (static_cast<int>(rank) == bootstrap.rank())
-      texts[rank] = text;
+      whole = text;
     else
-      texts[rank].resize(length);
-    bootstrap.broadcast(texts[rank].data() + block_bytes, length - block_bytes,
-                        static_cast<int>(rank), deadline);
+      whole.resize(length);
+    bootstrap.broadcast(whole.data() + block_bytes, length - block_bytes, static_cast<int>(rank),
+                        deadline);
   }
   return texts;
+}
+
+} // namespace
+
+std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& text,
+                                        const Deadline& deadline) {
+  return gather_texts(bootstrap, text, true, deadline);
+}
+
+std::vector<std::string> gather_text(Bootstrap& bootstrap, const std::string& text,
+                                     const Deadline& deadline) {
+  return gather_texts(bootstrap, text, false, deadline);
+}
+
+void Bootstrap::gather(const void* send, void* receive, std::size_t bytes_per_rank,
+                       const Deadline& deadline) {
+  if (rank() == 0) {
+    allgather(send, receive, bytes_per_rank, deadline);
+    return;
+  }
+  std::string all(bytes_per_rank * static_cast<std::size_t>(size()), '\0');
+  allgather(send, all.data(), bytes_per_rank, deadline);
 }
 
 void SingleBootstrap::allgather(const void* send, void* receive, std::size_t bytes_per_rank,

@@ -64,6 +64,40 @@ TEST(GatheredTexts, AFewLongOnesCostTheirBytesOnce) {
   EXPECT_LE(received, 2 * long_bytes + std::size_t{n_pes} * 64);
 }
 
+/// Those that grow with the number of PEs: each PE's would otherwise be received by all.
+TEST(GatheredTexts, PeZeroAloneMayGetThem) {
+  constexpr int n_pes = 5;
+  for (const std::size_t length : {std::size_t{0}, std::size_t{3000}, std::size_t{200000}})
+    test::run_bootstrap_threads(n_pes, [length](Bootstrap& bootstrap) {
+      test::CountingBootstrap counted(bootstrap);
+      const int me = counted.rank();
+      const std::vector<std::string> texts =
+          gather_text(counted, text_of_rank(me, length + static_cast<std::size_t>(me)), in_a_minute());
+      if (me != 0) {
+        EXPECT_TRUE(texts.empty());
+        EXPECT_LE(counted.received_bytes(), std::size_t{n_pes} * 8) << "the lengths";
+        return;
+      }
+      ASSERT_EQ(texts.size(), std::size_t{n_pes});
+      for (int rank = 0; rank < n_pes; ++rank)
+        EXPECT_EQ(texts[static_cast<std::size_t>(rank)],
+                  text_of_rank(rank, length + static_cast<std::size_t>(rank)));
+    });
+}
+
+TEST(GatheredTexts, PeZeroGetsAFewLongOnesToo) {
+  test::run_bootstrap_threads(4, [](Bootstrap& bootstrap) {
+    const auto length_of = [](int rank) { return rank % 2 == 1 ? std::size_t{300000} : 10U; };
+    const int me = bootstrap.rank();
+    const std::vector<std::string> texts =
+        gather_text(bootstrap, text_of_rank(me, length_of(me)), in_a_minute());
+    EXPECT_EQ(texts.size(), me == 0 ? 4U : 0U);
+    for (std::size_t rank = 0; rank < texts.size(); ++rank)
+      EXPECT_EQ(texts[rank],
+                text_of_rank(static_cast<int>(rank), length_of(static_cast<int>(rank))));
+  });
+}
+
 TEST(GatheredTexts, ShortOnesAreGatheredWithoutBroadcasts) {
   constexpr int n_pes = 8;
   test::run_bootstrap_threads(n_pes, [](Bootstrap& bootstrap) {
