@@ -479,7 +479,10 @@ void Runtime::Impl::enter_heap() {
   backing = make_host_backing(wanted);
   internal =
       std::make_unique<SymmetricRegion>("internal", limits::internal_bytes, *local_peers, *backing);
-  internal->grow(limits::internal_bytes, deadline());
+  internal->grow(internal_layout::state_offset_bytes +
+                     std::min(StateBlock::size_bytes_for(placement.n_pes),
+                              internal_layout::state_bytes), // what is more is refused later
+                 deadline());
   const auto granularity = std::max<std::size_t>(backing->granularity_bytes(), 2u << 20);
   SymmetricHeap::Config config;
   config.limit_bytes =
