@@ -51,8 +51,8 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
   if (const std::string text = gpu_rows_text(report.checks); session.wants_text() && !text.empty())
     std::cout << text << '\n' << std::flush;
 
-  report.connections = gather_connections(
-      runtime, connections_message(runtime.transports(), runtime.n_pes()));
+  report.connections =
+      gather_connections(runtime, connections_message(runtime.transports(), runtime.n_pes()));
   report.connections.insert(report.connections.end(), gpus.connections.begin(),
                             gpus.connections.end());
   // Each connection of several nodes would be a line with an address of its own.

@@ -362,9 +362,8 @@ bool same_network(const ListenAddresses& left, const ListenAddresses& right) {
 /// Whether PEs are in several network namespaces. Then each of them has others that are not in its
 /// own.
 bool several_networks(const std::vector<ListenAddresses>& all) {
-  return std::any_of(all.begin(), all.end(), [&all](const ListenAddresses& pe) {
-    return !same_network(pe, all.front());
-  });
+  return std::any_of(all.begin(), all.end(),
+                     [&all](const ListenAddresses& pe) { return !same_network(pe, all.front()); });
 }
 
 bool has_address(const ListenAddresses& pe, bool over_unix) {
@@ -423,8 +422,8 @@ AddressBook Listeners::exchange(Bootstrap& bootstrap, const std::vector<std::str
   AddressBook addresses;
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
     // Decided from what all have said alone, so that all PEs decide alike.
-    if (!over_unix && !(several ? reachable_from_elsewhere(all[pe].addresses)
-                                : has_address(all[pe], false)))
+    if (!over_unix &&
+        !(several ? reachable_from_elsewhere(all[pe].addresses) : has_address(all[pe], false)))
       throw printed_once(
           bootstrap, settings.printer,
           Error(ExitCode::unavailable, "failure detector", "start",

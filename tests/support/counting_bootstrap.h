@@ -7,8 +7,8 @@
 
 namespace shmemctl::test {
 
-/// What this PE is given by the others, as the caller of a collective sees it: not what a particular
-/// bootstrap sends for that.
+/// What this PE is given by the others, as the caller of a collective sees it: not what a
+/// particular bootstrap sends for that.
 class CountingBootstrap final : public Bootstrap {
 public:
   explicit CountingBootstrap(Bootstrap& below)

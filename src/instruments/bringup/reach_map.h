@@ -42,8 +42,8 @@ void serialize(Archive& archive, ReachRow& row);
 class TransportReach {
 public:
   TransportReach(std::string transport_name, int pe_count)
-      : name(std::move(transport_name)), n_pes(pe_count), rows_(static_cast<std::size_t>(pe_count)) {
-  }
+      : name(std::move(transport_name)), n_pes(pe_count),
+        rows_(static_cast<std::size_t>(pe_count)) {}
 
   /// What the row says of all PEs; it must be of `n_pes` PEs.
   void set_row(int source, const ReachRow& row);

@@ -173,8 +173,8 @@ std::vector<HostInspection> gather_inspections(Bootstrap& bootstrap, const HostI
       (std::size_t{16} << 20) / static_cast<std::size_t>(bootstrap.size()), 4096, 1U << 20);
   std::vector<std::string> texts(sizes.size());
   for (std::size_t at = 0; at < longest; at += piece) {
-    const std::vector<std::string> pieces = gather_text(
-        bootstrap, at < text.size() ? text.substr(at, piece) : std::string(), deadline);
+    const std::vector<std::string> pieces =
+        gather_text(bootstrap, at < text.size() ? text.substr(at, piece) : std::string(), deadline);
     for (std::size_t pe = 0; pe < pieces.size(); ++pe)
       texts[pe] += pieces[pe];
   }

@@ -91,8 +91,8 @@ std::vector<T> allgather_value(Bootstrap& bootstrap, const T& value, const Deadl
 std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& text,
                                         const Deadline& deadline);
 
-/// The same on rank 0; nothing elsewhere. For what only one report needs: of texts that grow with the
-/// number of ranks an allgather would give each rank as many bytes as there are pairs.
+/// The same on rank 0; nothing elsewhere. For what only one report needs: of texts that grow with
+/// the number of ranks an allgather would give each rank as many bytes as there are pairs.
 std::vector<std::string> gather_text(Bootstrap& bootstrap, const std::string& text,
                                      const Deadline& deadline);
 

@@ -176,8 +176,7 @@ public:
       transfer.send[0] = {mine.data, mine.size_bytes};
     }
     if (transfer.receives)
-      transfer.receive[0] =
-          blocks_of(distance_ + stride, std::min(distance_ + 2 * stride, size_));
+      transfer.receive[0] = blocks_of(distance_ + stride, std::min(distance_ + 2 * stride, size_));
     return transfer;
   }
 

@@ -71,8 +71,8 @@ TEST(GatheredTexts, PeZeroAloneMayGetThem) {
     test::run_bootstrap_threads(n_pes, [length](Bootstrap& bootstrap) {
       test::CountingBootstrap counted(bootstrap);
       const int me = counted.rank();
-      const std::vector<std::string> texts =
-          gather_text(counted, text_of_rank(me, length + static_cast<std::size_t>(me)), in_a_minute());
+      const std::vector<std::string> texts = gather_text(
+          counted, text_of_rank(me, length + static_cast<std::size_t>(me)), in_a_minute());
       if (me != 0) {
         EXPECT_TRUE(texts.empty());
         EXPECT_LE(counted.received_bytes(), std::size_t{n_pes} * 8) << "the lengths";
@@ -102,7 +102,8 @@ TEST(GatheredTexts, ShortOnesAreGatheredWithoutBroadcasts) {
   constexpr int n_pes = 8;
   test::run_bootstrap_threads(n_pes, [](Bootstrap& bootstrap) {
     test::CountingBootstrap counted(bootstrap);
-    allgather_text(counted, text_of_rank(counted.rank(), 40 + static_cast<std::size_t>(counted.rank())),
+    allgather_text(counted,
+                   text_of_rank(counted.rank(), 40 + static_cast<std::size_t>(counted.rank())),
                    in_a_minute());
     EXPECT_EQ(counted.calls(), 2U) << "lengths and texts";
     EXPECT_LE(counted.received_bytes(), std::size_t{n_pes} * (48 + 8));
