@@ -297,7 +297,7 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
   report.findings.insert(report.findings.end(), pinning.findings().begin(),
                          pinning.findings().end());
   report.connections =
-      merge_connections(runtime.gather_text(connections_message(connections_in_use(runtime))));
+      gather_connections(runtime, connections_message(connections_in_use(runtime)));
   for (Finding& finding : emulated_hca_findings(report.connections))
     report.findings.push_back(std::move(finding));
   NicWatch nics(runtime, options);

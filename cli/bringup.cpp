@@ -51,8 +51,8 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
   if (const std::string text = gpu_rows_text(report.checks); session.wants_text() && !text.empty())
     std::cout << text << '\n' << std::flush;
 
-  report.connections = merge_connections(
-      runtime.gather_text(connections_message(runtime.transports(), runtime.n_pes())));
+  report.connections =
+      gather_connections(runtime, connections_message(runtime.transports(), runtime.n_pes()));
   report.connections.insert(report.connections.end(), gpus.connections.begin(),
                             gpus.connections.end());
   // Each connection of several nodes would be a line with an address of its own.
@@ -62,8 +62,9 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
           (single ? connections_for_people(report.connections) : std::string());
       session.wants_text() && !summary.empty())
     std::cout << summary << '\n' << std::flush;
+  session.checkpoint();
 
-  const Report before = report;
+  const std::size_t rows_before = report.results.size();
   const BringupVerdict verdict =
       check_all_pairs(runtime, options, gather_reach(runtime),
                       [&](const std::string& transport, int round, int rounds) {
@@ -71,11 +72,11 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
                                      std::to_string(round + 1) + " of " + std::to_string(rounds));
                         if (!session.leads())
                           return;
-                        report = before;
+                        report.results.resize(rows_before);
                         add_unfinished(transport, round, rounds, report);
-                        session.checkpoint();
+                        session.checkpoint_results();
                       });
-  report = before;
+  report.results.resize(rows_before);
   add_to_report(verdict, report);
   if (session.wants_text())
     std::cout << verdict_text(verdict, placement) << std::flush;

@@ -62,8 +62,8 @@ ExitCode measure(const Context& context, const FabricFlags& flags, JobSession& s
   const bench::Pinning pinning(runtime, bench::parse_pin_choice(flags.pin));
   report.findings.insert(report.findings.end(), pinning.findings().begin(),
                          pinning.findings().end());
-  report.connections = merge_connections(
-      runtime.gather_text(connections_message(bench::connections_in_use(runtime))));
+  report.connections =
+      gather_connections(runtime, connections_message(bench::connections_in_use(runtime)));
   NicWatch nics(runtime, options);
   TextStyle style = text_style(context, options);
   if (session.wants_text())

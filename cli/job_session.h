@@ -52,6 +52,9 @@ public:
   Report& report() { return report_; }
   /// Saves the report as it is written if the run dies now.
   void checkpoint() { output_.update(report_); }
+  /// The same of its results alone, for a step that has many: connections are as many as pairs of
+  /// PEs.
+  void checkpoint_results() { output_.update_results(report_.results); }
   /// PE 0: prints a summary of what the NICs of all hosts carried, if text is wanted.
   void show_nics() const;
   /// Ends the run. PE 0 prints what was found, if text is wanted, and writes the report as

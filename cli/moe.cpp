@@ -227,8 +227,8 @@ void describe_run(Runtime& runtime, const bench::Pinning& pinning, Report& repor
   report.measurement = {clock.name(), quality.resolution_ns, quality.cost_ns, pinning.rows()};
   report.findings.insert(report.findings.end(), pinning.findings().begin(),
                          pinning.findings().end());
-  report.connections = merge_connections(
-      runtime.gather_text(connections_message(bench::connections_in_use(runtime))));
+  report.connections =
+      gather_connections(runtime, connections_message(bench::connections_in_use(runtime)));
   for (Finding& finding : emulated_hca_findings(report.connections))
     report.findings.push_back(std::move(finding));
 }

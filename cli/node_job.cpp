@@ -26,7 +26,7 @@ using Body = std::function<ExitCode(Session&, const Options&)>;
 
 constexpr double node_slack_s =
     15; ///< beyond --timeout, for hosts that wait for another one's report
-/// A gathered text is limited to 1 MiB, and each PE receives all texts of a round.
+/// A gathered text is limited to 1 MiB, and PE 0 receives all texts of a round.
 constexpr std::size_t piece_bytes = std::size_t{128} << 10;
 constexpr std::uint64_t max_bytes = std::uint64_t{64} << 20;
 
@@ -92,9 +92,9 @@ std::vector<std::string> gather_long_texts(Bootstrap& bootstrap, const std::stri
                 "it is larger than 64 MiB", "let each host write its own: --json NAME.%h.json");
   std::vector<std::string> texts(sizes.size());
   for (std::uint64_t at = 0; at < largest; at += piece_bytes) {
-    const std::vector<std::string> pieces = allgather_text(
+    const std::vector<std::string> pieces = gather_text(
         bootstrap, at < mine.size() ? mine.substr(at, piece_bytes) : std::string(), deadline);
-    for (std::size_t rank = 0; bootstrap.rank() == 0 && rank < pieces.size(); ++rank)
+    for (std::size_t rank = 0; rank < pieces.size(); ++rank)
       texts[rank] += pieces[rank];
   }
   return texts;

@@ -263,6 +263,11 @@ void ReportOutput::update(const Report& report) {
   state_->snapshot = report;
 }
 
+void ReportOutput::update_results(const std::vector<ResultRow>& results) {
+  const std::lock_guard lock(state_->mutex);
+  state_->snapshot.results = results;
+}
+
 void ReportOutput::finish(Report report) {
   set_finished(report);
   const std::lock_guard lock(state_->mutex);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "reports/report.h"
 
@@ -64,6 +65,9 @@ public:
   /// The snapshot that is written if the run ends here. Cheap compared with a measurement: one
   /// copy.
   void update(const Report& report);
+
+  /// The same of its results alone; all else stays as the last update() gave it.
+  void update_results(const std::vector<ResultRow>& results);
 
   /// Writes the report, with `finished_at` set to now if it is empty. Throws Error (unavailable:
   /// the disk is full, the folder has been removed; usage: the file has appeared meanwhile).

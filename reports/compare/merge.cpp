@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -50,17 +52,23 @@ json without_numbers(json host) {
 }
 
 /// Each host once; with its nodes and PEs if it has the same in all runs.
-void add_hosts(const json& hosts, json& to) {
-  for (const json& host : hosts) {
-    const auto known = std::find_if(to.begin(), to.end(), [&host](const json& one) {
-      return without_numbers(one) == without_numbers(host);
-    });
-    if (known == to.end())
-      to.push_back(host);
-    else if (*known != host)
-      *known = without_numbers(host);
+class HostList {
+public:
+  void add(const json& hosts) {
+    for (const json& host : hosts) {
+      const auto [known, is_new] = place_.try_emplace(without_numbers(host), hosts_.size());
+      if (is_new)
+        hosts_.push_back(host);
+      else if (hosts_[known->second] != host)
+        hosts_[known->second] = known->first;
+    }
   }
-}
+  json take() { return std::move(hosts_); }
+
+private:
+  json hosts_ = json::array();
+  std::map<json, std::size_t> place_; ///< by what they are without numbers
+};
 
 Finding left_out(const char* name) {
   return {"merge-left-out", Severity::info, name,
@@ -217,6 +225,7 @@ std::string prefix_of(const RunInfo& run) {
 
 Report merge_reports(const std::vector<LoadedReport>& reports) {
   Report merged;
+  HostList hosts;
   for (const LoadedReport& loaded : reports) {
     const Report& report = loaded.report;
     const auto first_run = static_cast<int>(merged.runs.size());
@@ -236,8 +245,9 @@ Report merge_reports(const std::vector<LoadedReport>& reports) {
     append_objects(report.processes, first_run, merged.processes);
     append(report.networks, first_run, merged.networks);
     append_objects(report.other_nodes, first_run, merged.other_nodes);
-    add_hosts(report.hosts, merged.hosts);
+    hosts.add(report.hosts);
   }
+  merged.hosts = hosts.take();
   merged.status =
       std::all_of(merged.runs.begin(), merged.runs.end(),
                   [](const RunInfo& run) { return run.status == ReportStatus::complete; })

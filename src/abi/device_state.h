@@ -6,7 +6,7 @@
 
 namespace shmemctl {
 
-/// Limits that size the internal region (32 MiB).
+/// Limits that size the internal region (32 MiB of addresses).
 namespace limits {
 inline constexpr std::size_t internal_bytes = std::size_t{32} << 20;
 inline constexpr int max_teams = 64;
@@ -16,10 +16,11 @@ inline constexpr int max_contexts = 64;
 inline constexpr std::size_t team_scratch_bytes = std::size_t{256} << 10;
 } // namespace limits
 
-/// Layout of the internal region.
+/// Layout of the internal region. The state comes last: only as much of it is committed as the job
+/// needs.
 namespace internal_layout {
 inline constexpr std::size_t team_sync_offset_bytes = 0;                 ///< TeamSync[max_teams]
-inline constexpr std::size_t state_offset_bytes = std::size_t{24} << 20; ///< the state's mirror
+inline constexpr std::size_t state_offset_bytes = std::size_t{17} << 20; ///< the state's mirror
 inline constexpr std::size_t state_bytes = std::size_t{8} << 20;
 } // namespace internal_layout
 
@@ -108,6 +109,8 @@ struct State {
   std::uint64_t members_capacity;     ///< in int32
 };
 static_assert(sizeof(TeamSync) * limits::max_teams <= internal_layout::state_offset_bytes);
+static_assert(internal_layout::state_offset_bytes + internal_layout::state_bytes <=
+              limits::internal_bytes);
 
 inline const PeerState* peers_of(const State* state) {
   return reinterpret_cast<const PeerState*>(reinterpret_cast<const std::byte*>(state) +

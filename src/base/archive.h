@@ -18,9 +18,11 @@
 
 namespace shmemctl {
 
-/// The version of all messages that are archives. Raise it when the fields of one change: the PEs
-/// of a job compare it once, when they gather their hosts, and no message has a version of its own.
-inline constexpr std::uint32_t archive_version = 3;
+/// The version of all messages that are archives. The PEs of a job compare it once, when they
+/// gather their hosts, and no message has a version of its own. It is an object and no constant
+/// expression, so that a binary has it in one place: a test makes another version of the binary by
+/// changing it there.
+extern const std::uint32_t archive_version;
 
 /// Writes values as bytes, or reads them from bytes. Numbers are little-endian and have as many
 /// bytes as their type, strings and vectors begin with their length (32 bits), optional values

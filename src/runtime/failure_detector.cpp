@@ -1,11 +1,10 @@
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstring>
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "src/base/archive.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/runtime/failure_detector.h"
@@ -30,21 +29,13 @@ constexpr std::chrono::seconds print_limit{2};
 struct Verdict {
   enum class Kind : char { good, cannot_connect, not_connected };
   Kind kind = Kind::good;
-  std::array<char, 255> words{};
+  std::string words;
 };
 
-Verdict make_verdict(Verdict::Kind kind, const std::string& words) {
-  Verdict verdict;
-  verdict.kind = kind;
-  std::memcpy(verdict.words.data(), words.data(), std::min(words.size(), verdict.words.size() - 1));
-  return verdict;
-}
+constexpr std::size_t max_verdict_bytes = 255;
 
-/// Another PE wrote them: they need not end with a 0, and are no text that may be printed as it is.
-std::string text_of(const Verdict& verdict) {
-  return printable(
-      std::string(verdict.words.data(), ::strnlen(verdict.words.data(), verdict.words.size())),
-      4 * sizeof verdict.words);
+Verdict make_verdict(Verdict::Kind kind, const std::string& words) {
+  return {kind, words.substr(0, max_verdict_bytes)};
 }
 
 bool over_unix(const AddressBook& addresses) {
@@ -60,6 +51,20 @@ const Verdict* worst(const std::vector<Verdict>& verdicts) {
       if (verdict.kind == kind)
         return &verdict;
   return nullptr;
+}
+
+/// Collective. Words go round only if there are any: usually a byte of each PE does.
+std::vector<Verdict> gather_verdicts(Bootstrap& bootstrap, const Verdict& own,
+                                     const Deadline& deadline) {
+  std::vector<Verdict> verdicts;
+  for (const Verdict::Kind kind : allgather_value(bootstrap, own.kind, deadline))
+    verdicts.push_back({kind, ""});
+  if (!worst(verdicts))
+    return verdicts;
+  const std::vector<std::string> words = allgather_text(bootstrap, own.words, deadline);
+  for (std::size_t pe = 0; pe < words.size(); ++pe)
+    verdicts[pe].words = printable(words[pe], 4 * max_verdict_bytes); // another PE wrote them
+  return verdicts;
 }
 
 void say_hello(Socket& socket, const State& state, int peer, const Deadline& deadline,
@@ -131,7 +136,7 @@ void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings
   std::vector<Verdict> verdicts;
   try {
     const Watched watched(bootstrap, *this);
-    verdicts = allgather_value(bootstrap, verdict, deadline);
+    verdicts = gather_verdicts(bootstrap, verdict, deadline);
   } catch (const Error&) {
     if (verdict.kind == Verdict::Kind::good && state_->failed())
       return;
@@ -139,7 +144,7 @@ void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings
   }
   if (const Verdict* bad = worst(verdicts))
     throw printed_once(bootstrap, settings.printer,
-                       Error(ExitCode::unavailable, "failure detector", "start", text_of(*bad),
+                       Error(ExitCode::unavailable, "failure detector", "start", bad->words,
                              over_unix(addresses_)
                                  ? "check the output and exit status of that PE"
                                  : "allow TCP between the PEs' hosts on all ports above 1023, "
@@ -313,6 +318,8 @@ std::unique_ptr<FailureDetector> FailureDetector::start(
     std::vector<std::string> host_names, const Deadline& deadline, ErrorPrinter printer) {
   failure_detector::Settings settings;
   settings.printer = std::move(printer);
+  // Who gives a start more time expects one that is slow: many PEs on few cores.
+  settings.connect_limit_s = std::max(settings.connect_limit_s, deadline.remaining_s() / 3);
   return failure_detector::start(bootstrap, secret, my_addresses, std::move(host_names), settings,
                                  deadline);
 }
@@ -327,9 +334,13 @@ constexpr std::size_t max_tcp_listeners = 5;
 
 /// What each PE sends to all others.
 struct ListenAddresses {
-  std::uint64_t machine_id, network_namespace;
-  std::array<char, 496> addresses; ///< as text, separated by blanks, filled up with zeros
+  std::uint64_t machine_id = 0, network_namespace = 0;
+  std::vector<std::string> addresses;
 };
+
+void serialize(Archive& archive, ListenAddresses& pe) {
+  archive(pe.machine_id, pe.network_namespace, pe.addresses);
+}
 
 SocketAddress new_unix_address() {
   std::uint64_t number = 0;
@@ -337,23 +348,6 @@ SocketAddress new_unix_address() {
     number = static_cast<std::uint64_t>(Deadline::Clock::now().time_since_epoch().count());
   return SocketAddress::abstract_unix(
       fmt::format("shmemctl-failures-{}-{:016x}", ::getpid(), number));
-}
-
-std::string address_text(const std::vector<Listener>& listeners) {
-  std::vector<std::string> texts;
-  std::size_t length = 0;
-  for (const Listener& listener : listeners) {
-    texts.push_back(listener.address().text());
-    length += texts.back().size() + 1;
-    if (length > sizeof(ListenAddresses::addresses))
-      texts.pop_back();
-  }
-  return join(texts, " ");
-}
-
-std::vector<std::string> addresses_of(const ListenAddresses& pe) {
-  return split_blanks(
-      std::string(pe.addresses.data(), ::strnlen(pe.addresses.data(), pe.addresses.size())));
 }
 
 bool is_unix(const SocketAddress& address) {
@@ -365,30 +359,33 @@ bool same_network(const ListenAddresses& left, const ListenAddresses& right) {
          left.network_namespace != 0;
 }
 
-/// An abstract Unix name is seen by all processes of one network namespace of one kernel.
-bool all_over_unix(const std::vector<ListenAddresses>& all) {
-  return std::all_of(all.begin(), all.end(), [&](const ListenAddresses& pe) {
-    const std::vector<SocketAddress> addresses = parse_foreign_addresses(addresses_of(pe));
-    return same_network(pe, all[0]) && std::any_of(addresses.begin(), addresses.end(), is_unix);
+/// Whether PEs are in several network namespaces. Then each of them has others that are not in its
+/// own.
+bool several_networks(const std::vector<ListenAddresses>& all) {
+  return std::any_of(all.begin(), all.end(),
+                     [&all](const ListenAddresses& pe) { return !same_network(pe, all.front()); });
+}
+
+bool has_address(const ListenAddresses& pe, bool over_unix) {
+  return std::any_of(pe.addresses.begin(), pe.addresses.end(), [&](const std::string& text) {
+    if (starts_with(text, "unix:") != over_unix)
+      return false;
+    const std::vector<SocketAddress> parsed = parse_foreign_addresses({text});
+    return !parsed.empty() && is_unix(parsed.front()) == over_unix;
   });
 }
 
-/// Decided from what all have said alone, so that all PEs decide alike.
-bool can_be_reached(const ListenAddresses& pe, const std::vector<ListenAddresses>& all) {
-  const bool has_others = std::any_of(all.begin(), all.end(), [&](const ListenAddresses& other) {
-    return !same_network(pe, other);
-  });
-  if (has_others)
-    return reachable_from_elsewhere(addresses_of(pe));
-  const std::vector<SocketAddress> addresses = parse_foreign_addresses(addresses_of(pe));
-  return std::any_of(addresses.begin(), addresses.end(),
-                     [](const SocketAddress& address) { return !is_unix(address); });
+/// An abstract Unix name is seen by all processes of one network namespace of one kernel.
+bool all_over_unix(const std::vector<ListenAddresses>& all) {
+  return !several_networks(all) &&
+         std::all_of(all.begin(), all.end(),
+                     [](const ListenAddresses& pe) { return has_address(pe, true); });
 }
 
 /// What this PE tries for another one.
 std::vector<SocketAddress> addresses_for(const ListenAddresses& local, const ListenAddresses& other,
                                          bool over_unix) {
-  std::vector<std::string> texts = addresses_of(other);
+  std::vector<std::string> texts = other.addresses;
   texts.erase(std::remove_if(
                   texts.begin(), texts.end(),
                   [&](const std::string& text) { return starts_with(text, "unix:") != over_unix; }),
@@ -415,14 +412,18 @@ AddressBook Listeners::exchange(Bootstrap& bootstrap, const std::vector<std::str
                                 const Settings& settings, const Deadline& deadline) {
   const HostIdentity identity = read_machine_identity(Sysroot());
   ListenAddresses local{identity.machine_id, identity.network_namespace, {}};
-  const std::string text = address_text(listeners_);
-  std::copy(text.begin(), text.end(), local.addresses.begin());
-  const std::vector<ListenAddresses> all = allgather_value(bootstrap, local, deadline);
+  for (const Listener& listener : listeners_)
+    local.addresses.push_back(listener.address().text());
+  const std::vector<ListenAddresses> all =
+      allgather_archived(bootstrap, local, "listeners", deadline);
 
   const bool over_unix = !settings.always_tcp && all_over_unix(all);
+  const bool several = several_networks(all);
   AddressBook addresses;
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
-    if (!over_unix && !can_be_reached(all[pe], all))
+    // Decided from what all have said alone, so that all PEs decide alike.
+    if (!over_unix &&
+        !(several ? reachable_from_elsewhere(all[pe].addresses) : has_address(all[pe], false)))
       throw printed_once(
           bootstrap, settings.printer,
           Error(ExitCode::unavailable, "failure detector", "start",
@@ -460,13 +461,11 @@ std::vector<int> connects_to(int rank, int size) {
 
 std::vector<int> accepts_from(int rank, int size) {
   std::vector<int> accepted;
-  // Grandchildren end at 4 * rank + 6; the sibling link of PE 1 lies before that.
-  const long long last = std::min<long long>(4LL * rank + 6, size - 1);
-  for (int other = rank + 1; other <= last; ++other) {
-    const std::vector<int> opened = connects_to(other, size);
-    if (std::find(opened.begin(), opened.end(), rank) != opened.end())
-      accepted.push_back(other);
-  }
+  // PE 1's sibling, the children, and theirs: ascending.
+  for (const long long other : {rank == 1 ? 2LL : 0LL, 2LL * rank + 1, 2LL * rank + 2,
+                                4LL * rank + 3, 4LL * rank + 4, 4LL * rank + 5, 4LL * rank + 6})
+    if (other > rank && other < size)
+      accepted.push_back(static_cast<int>(other));
   return accepted;
 }
 
@@ -490,9 +489,9 @@ std::vector<SocketAddress> addresses_to_try(const std::vector<std::string>& text
 }
 
 bool reachable_from_elsewhere(const std::vector<std::string>& texts) {
-  const std::vector<SocketAddress> known = parse_foreign_addresses(texts);
-  return std::any_of(known.begin(), known.end(), [](const SocketAddress& address) {
-    return address.family() != AF_UNIX && !is_loopback(address);
+  return std::any_of(texts.begin(), texts.end(), [](const std::string& text) {
+    const std::vector<SocketAddress> parsed = parse_foreign_addresses({text});
+    return !parsed.empty() && parsed.front().family() != AF_UNIX && !is_loopback(parsed.front());
   });
 }
 

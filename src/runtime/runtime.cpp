@@ -188,6 +188,22 @@ std::vector<std::string> Runtime::gather_text(const std::string& text) {
   return texts;
 }
 
+std::vector<std::string> Runtime::gather_text_on_first(const std::string& text) {
+  const std::lock_guard lock(impl_->mutex);
+  std::vector<std::string> texts;
+  impl_->announcing([&] {
+    if (impl_->degraded) {
+      texts = impl_->degraded->gather(text);
+      if (pe() != 0)
+        texts.clear();
+      return;
+    }
+    const std::lock_guard calls(impl_->bootstrap_mutex);
+    texts = shmemctl::gather_text(*impl_->bootstrap, text, impl_->deadline());
+  });
+  return texts;
+}
+
 bool Runtime::is_part_of_job() const {
   return impl_->parent_bootstrap != nullptr;
 }

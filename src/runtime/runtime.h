@@ -136,6 +136,8 @@ public:
 
   /// Gathers one text of each PE at every PE (reports).
   std::vector<std::string> gather_text(const std::string& text);
+  /// The same on PE 0; nothing elsewhere. For texts that grow with the number of PEs.
+  std::vector<std::string> gather_text_on_first(const std::string& text);
   /// INIT_MODE=per-local-rank: this world is one of several of the job that was launched, whose
   /// bootstrap is bootstrap(). Its PE 0 speaks for all of them.
   bool is_part_of_job() const;
@@ -143,9 +145,9 @@ public:
   std::vector<std::string> gather_text_of_job(const std::string& text);
 
   /// Collective, once: from now on the job continues without PEs that die, are stopped or do not
-  /// arrive, except PE 0 (src/runtime/degraded_job.h). Only barrier(), gather_text(), allocate(),
-  /// free() and finish() still work, among the survivors; no other collective does. Throws Error
-  /// (usage) for more than DegradedJob::max_pes PEs.
+  /// arrive, except PE 0 (src/runtime/degraded_job.h). Only barrier(), gather_text(),
+  /// gather_text_on_first(), allocate(), free() and finish() still work, among the survivors; no
+  /// other collective does. Throws Error (usage) for more than DegradedJob::max_pes PEs.
   void allow_loss();
   /// Collective: a barrier of all PEs that are left, with all that was put complete.
   void barrier();

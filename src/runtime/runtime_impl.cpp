@@ -391,8 +391,8 @@ int Runtime::Impl::choose_heap_node() const {
 
 namespace {
 
-/// The PEs that can hand each other descriptors: one node, one machine, one network namespace
-/// (abstract socket names belong to it).
+/// The PEs that can hand each other descriptors, ascending: one node, one machine, one network
+/// namespace (abstract socket names belong to it).
 std::vector<int> pes_sharing_memory(const Placement& placement) {
   const auto host = [&](int pe) -> const PeHost& {
     return placement.hosts[static_cast<std::size_t>(pe)];
@@ -479,7 +479,10 @@ void Runtime::Impl::enter_heap() {
   backing = make_host_backing(wanted);
   internal =
       std::make_unique<SymmetricRegion>("internal", limits::internal_bytes, *local_peers, *backing);
-  internal->grow(limits::internal_bytes, deadline());
+  internal->grow(internal_layout::state_offset_bytes +
+                     std::min(StateBlock::size_bytes_for(placement.n_pes),
+                              internal_layout::state_bytes), // what is more is refused later
+                 deadline());
   const auto granularity = std::max<std::size_t>(backing->granularity_bytes(), 2u << 20);
   SymmetricHeap::Config config;
   config.limit_bytes =
@@ -677,7 +680,7 @@ void Runtime::Impl::ask_reach(TransportEntry& entry) {
   for (std::size_t pe = 0; pe < count(); ++pe) {
     Reach reach = entry.transport->reach(me, place_of(pe, entry.info[pe]));
     const bool mapped =
-        std::find(shared_pes.begin(), shared_pes.end(), static_cast<int>(pe)) != shared_pes.end();
+        std::binary_search(shared_pes.begin(), shared_pes.end(), static_cast<int>(pe));
     if ((reach.capabilities & can_load_store) != 0 && !mapped)
       reach = {0, "in another network namespace, through which no memory can be shared"};
     entry.reach.push_back(std::move(reach));

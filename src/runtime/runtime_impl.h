@@ -96,7 +96,7 @@ struct Runtime::Impl {
   Node node;
   MappingRequest wanted_mapping;
   Mapping mapping;
-  std::vector<int> shared_pes; ///< PEs whose memory is mapped here, by slot
+  std::vector<int> shared_pes; ///< PEs whose memory is mapped here, by slot: ascending
   std::unique_ptr<LocalPeers> local_peers;
   std::unique_ptr<HeapBacking> backing; ///< of the two regions below
   std::unique_ptr<SymmetricRegion> internal;

@@ -14,24 +14,39 @@ constexpr std::size_t line_bytes = 64;
 /// Member lists of irregular teams: room for this many teams of all PEs.
 constexpr std::size_t full_lists = 16;
 constexpr std::size_t fewest_list_entries = 1024;
+constexpr std::size_t peers_at = round_up(sizeof(State), line_bytes);
+
+std::size_t list_entries_for(std::size_t n_pes) {
+  return std::max(n_pes * full_lists, fewest_list_entries);
+}
+
+std::size_t lists_at(std::size_t n_pes) {
+  return round_up(peers_at + n_pes * sizeof(PeerState), line_bytes);
+}
+
+std::size_t block_bytes(std::size_t n_pes, std::size_t list_entries) {
+  return round_up(lists_at(n_pes) + list_entries * sizeof(std::int32_t), line_bytes);
+}
 
 } // namespace
+
+std::size_t StateBlock::size_bytes_for(int n_pes) {
+  const auto count = static_cast<std::size_t>(n_pes);
+  return block_bytes(count, list_entries_for(count));
+}
 
 void StateBlock::Free::operator()(std::byte* block) const {
   ::operator delete (block, std::align_val_t{line_bytes});
 }
 
 StateBlock::StateBlock(const Placement& placement, const std::vector<int>& transport_index_by_pe)
-    : StateBlock(
-          placement, transport_index_by_pe,
-          std::max(static_cast<std::size_t>(placement.n_pes) * full_lists, fewest_list_entries)) {}
+    : StateBlock(placement, transport_index_by_pe,
+                 list_entries_for(static_cast<std::size_t>(placement.n_pes))) {}
 
 StateBlock::StateBlock(const Placement& placement, const std::vector<int>& transport_index_by_pe,
                        std::size_t list_entries) {
   const auto n_pes = static_cast<std::size_t>(placement.n_pes);
-  const std::size_t peers_at = round_up(sizeof(State), line_bytes);
-  const std::size_t lists_at = round_up(peers_at + n_pes * sizeof(PeerState), line_bytes);
-  size_bytes_ = round_up(lists_at + list_entries * sizeof(std::int32_t), line_bytes);
+  size_bytes_ = block_bytes(n_pes, list_entries);
   block_.reset(static_cast<std::byte*>(::operator new (size_bytes_, std::align_val_t{line_bytes})));
   std::memset(block_.get(), 0, size_bytes_);
 
@@ -49,7 +64,7 @@ StateBlock::StateBlock(const Placement& placement, const std::vector<int>& trans
   for (TeamState& team : state.teams)
     team = free_team(0);
   state.peers_offset_bytes = peers_at;
-  state.members_offset_bytes = lists_at;
+  state.members_offset_bytes = lists_at(n_pes);
   state.members_capacity = list_entries;
   for (std::size_t pe = 0; pe < n_pes; ++pe) {
     std::fill(std::begin(peers()[pe].delta_bytes), std::end(peers()[pe].delta_bytes),

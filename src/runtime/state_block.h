@@ -25,6 +25,9 @@ public:
   StateBlock(const Placement& placement, const std::vector<int>& transport_index_by_pe,
              std::size_t list_entries);
 
+  /// The size of the first constructor's block.
+  static std::size_t size_bytes_for(int n_pes);
+
   /// Constant parts (sizes, offsets, this PE's number) may be read at any time; the rest only while
   /// no other thread can change it.
   const State& master() const { return *reinterpret_cast<const State*>(block_.get()); }

@@ -219,6 +219,16 @@ class Faults(HostsTest):
         self.assertIn("missing", done.out + done.err)
 
 
+    def test_a_program_is_missing_on_a_host_of_srun(self):
+        launcher = Srun("pmi2")
+        if launcher.why_not():
+            self.skipTest(launcher.why_not())
+        done = self.first.run(*launcher.command(TWO_HOSTS), "/run/lab/bin/missing", "bringup", timeout=END_LIMIT_S)
+        self.assertIsNotNone(done.code, done)
+        self.assertNotEqual(done.code, 0)
+        self.assertIn("/run/lab/bin/missing", done.out + done.err)
+
+
 class AHostVanishes(Faults):
     """Each needs hosts of its own: what has vanished does not come back."""
     slurm = False

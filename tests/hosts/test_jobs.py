@@ -2,7 +2,7 @@
 import json
 
 import hosts_support
-from hosts_support import PATIENCE_S, HostsTest, Hydra, OpenMpi
+from hosts_support import PATIENCE_S, HostsTest, Hydra, OpenMpi, Srun
 
 
 class TwoHosts(HostsTest):
@@ -30,6 +30,36 @@ class TwoHosts(HostsTest):
             with self.subTest(command):
                 done = self.start(OpenMpi(), {"a": 1, "b": 1}, command).wait(PATIENCE_S)
                 self.assertIn("== host b (PE 1) ==", done.out, done)
+
+
+class Fabric(HostsTest):
+    """What it finds on sound and slow networks is test_fabric.py's: here it runs, under every launcher."""
+    count = 3
+    slurm = True
+
+    def tearDown(self):
+        self.assert_nothing_left()
+
+    def check_launcher(self, launcher):
+        path = self.report_path()
+        done = self.start(launcher, {"a": 1, "b": 1, "c": 1}, "fabric", "--quick", "--json", path).wait(PATIENCE_S)
+        self.assertIn(done.code, (0, 1), done)  # a busy machine may have a slow host
+        report = json.loads(path.read_text(encoding="utf-8"))
+        self.assertEqual((report["status"], report["job"]["launcher"], report["job"]["nodes"]),
+                         ("complete", launcher.name, 3))
+        for case in ("fabric-pair", "fabric-latency"):
+            pairs = {(row["params"]["from_host"], row["params"]["to_host"]) for row in report["results"]
+                     if row["case"] == case}
+            self.assertEqual(pairs, {(one, other) for one in "abc" for other in "abc" if one != other}, case)
+
+    def test_hydra(self):
+        self.check_launcher(Hydra())
+
+    def test_srun_pmi2(self):
+        self.check_launcher(Srun("pmi2"))
+
+    def test_srun_pmix(self):
+        self.check_launcher(Srun("pmix"))
 
 
 class EightHosts(HostsTest):

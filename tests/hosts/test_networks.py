@@ -1,6 +1,5 @@
 """Networks as clusters have them, good and bad: what a job must come up on, and what it says of it."""
 import json
-import os
 import pathlib
 import tempfile
 import unittest
@@ -292,23 +291,6 @@ class Impaired(HostsTest):
         good = self.sweep({"a": 1, "c": 1})["results"][0]["bandwidth_GBps"]
         self.assertLess(slow, 0.0075)
         self.assertGreater(good, 2 * slow)
-
-
-@unittest.skipUnless(os.environ.get("SHMEMCTL_OTHER_BINARY"),
-                                   "SHMEMCTL_OTHER_BINARY names no binary of another version")
-class AnotherVersion(HostsTest):
-    count = 2
-
-    @classmethod
-    def setUpClass(cls):
-        other = pathlib.Path(os.environ["SHMEMCTL_OTHER_BINARY"])
-        cls.hosts = {"binaries": (None, other)}
-        super().setUpClass()
-
-    def test_it_is_named(self):
-        done = self.start(OpenMpi(), {"a": 1, "b": 1}, "bringup", "--timeout", "30").wait(hosts_support.PATIENCE_S)
-        self.assertIn(done.code, (2, 3), done)
-        self.assertRegex(done.err, "run the same version of shmemctl on all hosts")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,9 @@ SIZES = [int(word) for word in os.environ.get("SHMEMCTL_START_PES", "1,2,4").spl
 RESULTS = os.environ.get("SHMEMCTL_START_RESULTS")
 #: Of one job: two cores start all processes.
 LIMIT_S = 600
+#: Memory of a PE: its part of the symmetric memory (18 MiB of the runtime, the heap), and its process. A guess:
+#: a size that does not fit ends with the error of a PE.
+MIB_PER_PE = 36
 #: Starts PEs FIRST, FIRST+1, ... of a host at once, and returns the worst of their exit codes.
 START = """first=$1 count=$2; shift 2; pids=
 for pe in $(seq "$first" $((first + count - 1))); do
@@ -27,6 +30,13 @@ done
 worst=0
 for pid in $pids; do wait "$pid" || worst=$?; done
 exit $worst"""
+
+
+def available_mib():
+    for line in pathlib.Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) // 1024
+    raise AssertionError("/proc/meminfo has no MemAvailable")
 
 
 class Start(HostsTest):
@@ -75,6 +85,11 @@ class Start(HostsTest):
         """Rounds are log2 of the PEs; in an allgather a PE passes on what it has heard of all others."""
         found = []
         for pes_per_host in SIZES:
+            size = pes_per_host * len(self.cluster.all)
+            if found and size * MIB_PER_PE > available_mib():
+                print(f"start: {size} PEs were not started: they take about {size * MIB_PER_PE} MiB of memory, "
+                      f"{available_mib()} are there", flush=True)
+                continue
             found.append(self.measure(pes_per_host))
             print(f"start: {found[-1]}", flush=True)
             self.assert_nothing_left()

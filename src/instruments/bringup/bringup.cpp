@@ -62,9 +62,11 @@ std::vector<PhaseRow> gather_phases(Runtime& runtime) {
 }
 
 GpuSummary gather_gpus(Runtime& runtime) {
-  if (PeGpu* gpu = runtime.gpu())
-    return merge_gpu_infos(runtime.gather_text(gpu_site_message(gpu->site(), gpu->paths_by_pe())),
-                           runtime.placement().hosts);
+  if (PeGpu* gpu = runtime.gpu()) {
+    const std::vector<std::string> messages =
+        runtime.gather_text_on_first(gpu_site_message(gpu->site(), gpu->paths_by_pe()));
+    return runtime.pe() == 0 ? merge_gpu_infos(messages, runtime.placement().hosts) : GpuSummary();
+  }
   GpuSummary none;
   const std::vector<Gpu>& gpus = runtime.node().gpus;
   if (std::any_of(gpus.begin(), gpus.end(),

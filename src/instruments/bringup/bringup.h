@@ -22,8 +22,9 @@ std::string phases_message(const std::vector<PhaseTime>& times);
 /// Collective: which PE reaches which. The same on every PE.
 std::vector<TransportReach> gather_reach(Runtime& runtime);
 
-/// Collective: what the PEs' GPUs are and which PEs their kernels reach; the same on every PE.
-/// Without GPUs: nothing, but the reason where the node has some.
+/// Collective: what the PEs' GPUs are and which PEs their kernels reach, on PE 0; nothing
+/// elsewhere, since it has a row for each pair of PEs. Without GPUs: nothing, but the reason where
+/// the node has some.
 GpuSummary gather_gpus(Runtime& runtime);
 
 /// Called before each round of each transport.

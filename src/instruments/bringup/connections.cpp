@@ -59,6 +59,11 @@ std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& mes
   return rows;
 }
 
+std::vector<ConnectionRow> gather_connections(Runtime& runtime, const std::string& message) {
+  const std::vector<std::string> messages = runtime.gather_text_on_first(message);
+  return runtime.pe() == 0 ? merge_connections(messages) : std::vector<ConnectionRow>();
+}
+
 std::string connections_for_people(const std::vector<ConnectionRow>& rows) {
   std::map<std::pair<std::string, std::string>, std::vector<PePair>> pairs;
   for (const ConnectionRow& row : rows)

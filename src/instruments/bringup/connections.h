@@ -18,6 +18,10 @@ std::string connections_message(const std::vector<ConnectionRow>& rows);
 /// By transport, source and target. Throws Error (unavailable) for a malformed message.
 std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& messages);
 
+/// Collective: the connections of all PEs, of which this one's message is given, on PE 0; empty
+/// elsewhere, since there are as many as pairs of PEs. Throws Error as merge_connections().
+std::vector<ConnectionRow> gather_connections(Runtime& runtime, const std::string& message);
+
 /// For people: equal connections of one transport together, "rxe0:1 -> rxe0:1: 0>1, 1>0".
 std::string connections_for_people(const std::vector<ConnectionRow>& rows);
 

@@ -148,7 +148,7 @@ std::vector<NetworkRow> gather_networks(Runtime& runtime) {
   if (placement.n_nodes() < 2)
     return {};
   const std::vector<std::string> messages =
-      runtime.gather_text(networks_message(networks_in_use(runtime)));
+      runtime.gather_text_on_first(networks_message(networks_in_use(runtime)));
   if (runtime.pe() != 0)
     return {};
   return merge_networks(messages, placement.node, placement.n_nodes());

@@ -11,70 +11,99 @@ namespace {
 TransportReach& named(std::vector<TransportReach>& all, const std::string& name, int n_pes) {
   const auto found = std::find_if(all.begin(), all.end(),
                                   [&name](const TransportReach& t) { return t.name == name; });
-  if (found != all.end())
-    return *found;
-  TransportReach fresh;
-  fresh.name = name;
-  fresh.n_pes = n_pes;
-  const std::size_t cells = static_cast<std::size_t>(n_pes) * static_cast<std::size_t>(n_pes);
-  fresh.capabilities.assign(cells, 0);
-  fresh.reason.assign(cells, -1);
-  all.push_back(std::move(fresh));
-  return all.back();
-}
-
-int reason_index(TransportReach& transport, const std::string& reason) {
-  if (reason.empty())
-    return -1;
-  const auto found = std::find(transport.reasons.begin(), transport.reasons.end(), reason);
-  const auto index = static_cast<int>(found - transport.reasons.begin());
-  if (found == transport.reasons.end())
-    transport.reasons.push_back(reason);
-  return index;
+  return found != all.end() ? *found : all.emplace_back(name, n_pes);
 }
 
 bool is_whole(const ReachRow& row, int n_pes) {
-  const auto targets = static_cast<std::size_t>(n_pes);
-  return row.capabilities.size() == targets && row.reason.size() == targets &&
-         std::all_of(row.reason.begin(), row.reason.end(),
-                     [&row](int index) { return index < static_cast<int>(row.reasons.size()); });
-}
-
-void merge_row(TransportReach& transport, int source, const ReachRow& row) {
-  std::vector<int> here;
-  here.reserve(row.reasons.size());
-  for (const std::string& reason : row.reasons)
-    here.push_back(reason_index(transport, reason));
-  for (int target = 0; target < transport.n_pes; ++target) {
-    const std::size_t at = transport.index(source, target);
-    const int index = row.reason[static_cast<std::size_t>(target)];
-    transport.capabilities[at] = row.capabilities[static_cast<std::size_t>(target)];
-    transport.reason[at] = index < 0 ? -1 : here[static_cast<std::size_t>(index)];
+  std::uint64_t targets = 0;
+  for (const auto& [count, way] : row.runs) {
+    if (count == 0 || way >= row.ways.size())
+      return false;
+    targets += count;
   }
+  return targets == static_cast<std::uint64_t>(n_pes);
 }
 
 } // namespace
 
-std::string TransportReach::why(int source, int target) const {
-  const int at = reason[index(source, target)];
-  return at < 0 ? "" : reasons[static_cast<std::size_t>(at)];
-}
-
-bool TransportReach::reaches_anything() const {
-  return std::any_of(capabilities.begin(), capabilities.end(),
-                     [](unsigned mask) { return mask != 0; });
-}
-
 void ReachRow::add(unsigned can, const std::string& why) {
-  const auto found = std::find(reasons.begin(), reasons.end(), why);
-  capabilities.push_back(can);
-  reason.push_back(static_cast<int>(found - reasons.begin()));
-  if (found == reasons.end())
-    reasons.push_back(why);
+  const auto [way, is_new] =
+      index_.try_emplace({can, why}, static_cast<std::uint32_t>(ways.size()));
+  if (is_new)
+    ways.push_back(way->first);
+  if (!runs.empty() && runs.back().second == way->second)
+    ++runs.back().first;
+  else
+    runs.emplace_back(1, way->second);
 }
 
 void serialize(Archive& archive, ReachRow& row) {
-  archive(row.name, row.capabilities, row.reason, row.reasons);
+  archive(row.name, row.ways, row.runs);
+}
+
+void TransportReach::set_row(int source, const ReachRow& row) {
+  std::vector<std::size_t> here;
+  here.reserve(row.ways.size());
+  for (const ReachWay& way : row.ways) {
+    const auto [known, is_new] = index_.try_emplace(way, ways_.size());
+    if (is_new)
+      ways_.push_back(way);
+    here.push_back(known->second);
+  }
+  std::vector<Run>& runs = rows_[static_cast<std::size_t>(source)];
+  runs.clear();
+  int end = 0;
+  for (const auto& [count, way] : row.runs) {
+    end += static_cast<int>(count);
+    runs.push_back({end, here[way]});
+  }
+}
+
+const TransportReach::Run* TransportReach::run_of(int source, int target) const {
+  const std::vector<Run>& runs = rows_[static_cast<std::size_t>(source)];
+  const auto run = std::upper_bound(runs.begin(), runs.end(), target,
+                                    [](int pe, const Run& each) { return pe < each.end; });
+  return run == runs.end() ? nullptr : &*run;
+}
+
+unsigned TransportReach::from(int source, int target) const {
+  const Run* const run = run_of(source, target);
+  return run ? ways_[run->way].first : 0;
+}
+
+std::string TransportReach::why(int source, int target) const {
+  const Run* const run = run_of(source, target);
+  return run ? ways_[run->way].second : "";
+}
+
+int TransportReach::end_of_run(int source, int target) const {
+  const Run* const run = run_of(source, target);
+  return run ? run->end : n_pes;
+}
+
+bool TransportReach::reaches_anything() const {
+  return std::any_of(ways_.begin(), ways_.end(),
+                     [](const ReachWay& way) { return way.first != 0; });
+}
+
+std::size_t TransportReach::count_pairs(unsigned capabilities) const {
+  std::size_t pairs = 0;
+  for (const std::vector<Run>& runs : rows_) {
+    int begin = 0;
+    for (const Run& run : runs) {
+      if ((ways_[run.way].first & capabilities) != 0)
+        pairs += static_cast<std::size_t>(run.end - begin);
+      begin = run.end;
+    }
+  }
+  return pairs;
+}
+
+std::size_t TransportReach::run_count() const {
+  std::size_t count = 0;
+  for (const std::vector<Run>& runs : rows_)
+    count += runs.size();
+  return count;
 }
 
 std::string reach_message(const std::vector<TransportEntry>& transports) {
@@ -94,7 +123,7 @@ std::vector<TransportReach> merge_reach(const std::vector<std::string>& messages
     for (const ReachRow& row : value_of_pe<std::vector<ReachRow>>(messages[pe], pe, "transports")) {
       if (!is_whole(row, n_pes))
         throw malformed_message(pe, "transports");
-      merge_row(named(all, row.name, n_pes), static_cast<int>(pe), row);
+      named(all, row.name, n_pes).set_row(static_cast<int>(pe), row);
     }
   return all;
 }
@@ -102,12 +131,19 @@ std::vector<TransportReach> merge_reach(const std::vector<std::string>& messages
 std::vector<PePair> unreachable_pairs(const std::vector<TransportReach>& transports, int n_pes) {
   std::vector<PePair> pairs;
   for (int source = 0; source < n_pes; ++source)
-    for (int target = 0; target < n_pes; ++target)
-      if ((source != target || n_pes == 1) && // alone, a PE has nobody else to show it by
-          std::none_of(transports.begin(), transports.end(), [&](const TransportReach& transport) {
+    for (int target = 0; target < n_pes;) {
+      const auto reaches =
+          std::find_if(transports.begin(), transports.end(), [&](const TransportReach& transport) {
             return transport.from(source, target) != 0;
-          }))
+          });
+      if (reaches != transports.end()) {
+        target = reaches->end_of_run(source, target);
+        continue;
+      }
+      if (source != target || n_pes == 1) // alone, a PE has nobody else to show it by
         pairs.emplace_back(source, target);
+      ++target;
+    }
   return pairs;
 }
 

@@ -1,6 +1,9 @@
 // Which PE reaches which, by which transport: what every PE knows of itself, gathered.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,25 +16,12 @@ namespace shmemctl {
 /// An ordered pair of PEs.
 using PePair = std::pair<int, int>;
 
-/// One transport among all PEs.
-struct TransportReach {
-  std::string name;
-  int n_pes = 0;
-  std::vector<unsigned> capabilities; ///< by source * n_pes + target; 0 is not reached
-  std::vector<int> reason;            ///< the same: index into `reasons`; -1 is none
-  std::vector<std::string> reasons;
+/// What a PE can do to another one, 0 if it does not reach it; and why, or by what way ("" if that
+/// is not known).
+using ReachWay = std::pair<unsigned, std::string>;
 
-  std::size_t index(int source, int target) const {
-    return static_cast<std::size_t>(source) * static_cast<std::size_t>(n_pes) +
-           static_cast<std::size_t>(target);
-  }
-  unsigned from(int source, int target) const { return capabilities[index(source, target)]; }
-  /// Why, or by what way; "" if nothing is known.
-  std::string why(int source, int target) const;
-  bool reaches_anything() const;
-};
-
-/// Whom one PE reaches by one transport.
+/// Whom one PE reaches by one transport. Mostly few ways: that of its node and that of all others,
+/// so a row is as short in a large job as in a small one.
 struct ReachRow {
   ReachRow() = default;
   explicit ReachRow(std::string transport_name) : name(std::move(transport_name)) {}
@@ -39,11 +29,52 @@ struct ReachRow {
   void add(unsigned can, const std::string& why);
 
   std::string name;
-  std::vector<unsigned> capabilities; ///< by target
-  std::vector<int> reason;            ///< by target: index into `reasons`; -1 is none
-  std::vector<std::string> reasons;
+  std::vector<ReachWay> ways;
+  /// How many PEs follow one another that are reached in one way, and its index.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> runs;
+
+private:
+  std::map<ReachWay, std::uint32_t> index_; ///< of `ways`, while PEs are added
 };
 void serialize(Archive& archive, ReachRow& row);
+
+/// One transport among all PEs.
+class TransportReach {
+public:
+  TransportReach(std::string transport_name, int pe_count)
+      : name(std::move(transport_name)), n_pes(pe_count),
+        rows_(static_cast<std::size_t>(pe_count)) {}
+
+  /// What the row says of all PEs; it must be of `n_pes` PEs.
+  void set_row(int source, const ReachRow& row);
+
+  /// 0 is not reached.
+  unsigned from(int source, int target) const;
+  /// Why, or by what way; "" if nothing is known.
+  std::string why(int source, int target) const;
+  /// The PE after `target` from which on something else may hold for `source`.
+  int end_of_run(int source, int target) const;
+  bool reaches_anything() const;
+  /// Pairs that have any of these capabilities.
+  std::size_t count_pairs(unsigned capabilities) const;
+  /// Runs of all rows, and ways: what this holds in memory.
+  std::size_t run_count() const;
+  std::size_t way_count() const { return ways_.size(); }
+
+  std::string name;
+  int n_pes = 0;
+
+private:
+  struct Run {
+    int end = 0; ///< the first PE after it
+    std::size_t way = 0;
+  };
+  const Run* run_of(int source, int target) const;
+
+  std::vector<std::vector<Run>> rows_; ///< by source; empty: nothing is known
+  std::vector<ReachWay> ways_;
+  std::map<ReachWay, std::size_t> index_; ///< of ways_
+};
 
 /// This PE's row of every transport, as message for the others: an archived vector of ReachRow.
 std::string reach_message(const std::vector<TransportEntry>& transports);

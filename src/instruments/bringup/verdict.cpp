@@ -156,9 +156,7 @@ std::vector<PePair> failed_pairs(const BringupVerdict& verdict, int transport, P
 }
 
 std::size_t checkable_pairs(const TransportReach& transport, PairOp op) {
-  return static_cast<std::size_t>(
-      std::count_if(transport.capabilities.begin(), transport.capabilities.end(),
-                    [op](unsigned mask) { return (mask & needed_capability(op)) != 0; }));
+  return transport.count_pairs(needed_capability(op));
 }
 
 std::string matrix_text(const BringupVerdict& verdict, int transport,

@@ -93,7 +93,7 @@ JobGathering::JobGathering(Bootstrap& bootstrap, const PeMachine& machine, const
 }
 
 GatheredHosts JobGathering::gather(const HostPart& part, const Deadline& deadline) {
-  const std::vector<std::string> texts = allgather_text(
+  const std::vector<std::string> texts = gather_text(
       bootstrap_, leads() ? host_part_text(part, max_part_bytes(bootstrap_.size())) : "", deadline);
   GatheredHosts all;
   if (bootstrap_.rank() == 0)

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
 
 #include "src/base/text.h"
 
@@ -393,29 +395,37 @@ Findings hotspot_findings(const Hotspots& hotspots, const NicThresholds& thresho
 
 namespace {
 
+void add_user(PortLoad& load, const PortUser& user) {
+  if (std::find(load.pes.begin(), load.pes.end(), user.moved.pe) == load.pes.end())
+    load.pes.push_back(user.moved.pe);
+  if (!user.reported)
+    return;
+  const auto had = std::find_if(load.moved_by.begin(), load.moved_by.end(),
+                                [&user](const PeBytes& one) { return one.pe == user.moved.pe; });
+  if (had == load.moved_by.end()) {
+    load.moved_by.push_back(user.moved);
+    return;
+  }
+  had->put_bytes += user.moved.put_bytes;
+  had->get_bytes += user.moved.get_bytes;
+}
+
 void add_users(Hotspots& hotspots, const std::vector<PortUser>& users) {
+  using Port = std::tuple<std::string, std::string, int>;
+  std::map<Port, std::vector<const PortUser*>> of_port;
+  std::set<std::string> known_hosts;
+  for (const PortUser& user : users) {
+    of_port[{user.host, user.device, user.port}].push_back(&user);
+    known_hosts.insert(user.host);
+  }
   for (PortLoad& load : hotspots.loads) {
-    const bool known = std::any_of(users.begin(), users.end(), [&load](const PortUser& user) {
-      return user.host == load.host;
-    });
-    load.pes_reason = known ? "" : "no PE of this host is known to use a NIC";
-    for (const PortUser& user : users) {
-      if (user.host != load.host || user.device != load.device || user.port != load.port)
-        continue;
-      if (std::find(load.pes.begin(), load.pes.end(), user.moved.pe) == load.pes.end())
-        load.pes.push_back(user.moved.pe);
-      if (!user.reported)
-        continue;
-      const auto had =
-          std::find_if(load.moved_by.begin(), load.moved_by.end(),
-                       [&user](const PeBytes& one) { return one.pe == user.moved.pe; });
-      if (had == load.moved_by.end()) {
-        load.moved_by.push_back(user.moved);
-        continue;
-      }
-      had->put_bytes += user.moved.put_bytes;
-      had->get_bytes += user.moved.get_bytes;
-    }
+    load.pes_reason =
+        known_hosts.count(load.host) > 0 ? "" : "no PE of this host is known to use a NIC";
+    const auto found = of_port.find({load.host, load.device, load.port});
+    if (found == of_port.end())
+      continue;
+    for (const PortUser* const user : found->second)
+      add_user(load, *user);
   }
 }
 

@@ -247,7 +247,7 @@ bool NicWatch::end(Report& report, bool alike) {
   part.claims = traffic_since(claimed_before_, traffic_of(runtime_));
   part.mapped = mapped_;
   const std::vector<std::string> texts =
-      runtime_.gather_text(watch_text(part, max_part_bytes(runtime_.n_pes())));
+      runtime_.gather_text_on_first(watch_text(part, max_part_bytes(runtime_.n_pes())));
   bool wrong = false;
   if (runtime_.pe() == 0) {
     std::vector<WatchPart> parts;

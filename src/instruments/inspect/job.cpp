@@ -168,15 +168,14 @@ std::vector<HostInspection> gather_inspections(Bootstrap& bootstrap, const HostI
     text = to_bytes(*own);
   const auto sizes = allgather_value<std::uint64_t>(bootstrap, text.size(), deadline);
   const std::uint64_t longest = *std::max_element(sizes.begin(), sizes.end());
-  // Every PE receives a piece of every PE: not more than 16 MiB at a time.
+  // A PE may pass on pieces of half of all PEs: not more than 16 MiB at a time.
   const std::size_t piece = std::clamp<std::size_t>(
       (std::size_t{16} << 20) / static_cast<std::size_t>(bootstrap.size()), 4096, 1U << 20);
-  const bool leads = bootstrap.rank() == 0;
   std::vector<std::string> texts(sizes.size());
   for (std::size_t at = 0; at < longest; at += piece) {
-    const std::vector<std::string> pieces = allgather_text(
-        bootstrap, at < text.size() ? text.substr(at, piece) : std::string(), deadline);
-    for (std::size_t pe = 0; leads && pe < pieces.size(); ++pe)
+    const std::vector<std::string> pieces =
+        gather_text(bootstrap, at < text.size() ? text.substr(at, piece) : std::string(), deadline);
+    for (std::size_t pe = 0; pe < pieces.size(); ++pe)
       texts[pe] += pieces[pe];
   }
   std::vector<HostInspection> parts;

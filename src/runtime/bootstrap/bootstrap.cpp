@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "src/base/log.h"
@@ -13,11 +14,36 @@
 namespace shmemctl {
 
 namespace {
+
 constexpr std::uint64_t max_gathered_bytes = 1 << 20;
+/// What a broadcast costs beside its bytes, in bytes of an allgather.
+constexpr std::uint64_t bytes_of_a_broadcast = 64 << 10;
+
+/// How many bytes of each text an allgather takes, so that everything costs least: what exceeds
+/// them is broadcast, text by text. Texts of about one length are gathered whole; a few long ones
+/// among many short ones do not make all blocks as long as theirs.
+std::uint64_t bytes_to_allgather(std::vector<std::uint64_t> lengths) {
+  std::sort(lengths.begin(), lengths.end());
+  const std::uint64_t count = lengths.size();
+  std::uint64_t rest = std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0});
+  std::uint64_t best = 0, least = rest + count * bytes_of_a_broadcast;
+  // Between two lengths the cost is linear, so it is least at one of them.
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t length = lengths[i], longer = count - 1 - i;
+    rest -= length;
+    const std::uint64_t cost =
+        count * length + (rest - longer * length) + longer * bytes_of_a_broadcast;
+    if (cost < least) {
+      least = cost;
+      best = length;
+    }
+  }
+  return best;
 }
 
-std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& text,
-                                        const Deadline& deadline) {
+/// @param everywhere false: rank 0 alone gets the texts
+std::vector<std::string> gather_texts(Bootstrap& bootstrap, const std::string& text,
+                                      bool everywhere, const Deadline& deadline) {
   const std::vector<std::uint64_t> lengths =
       allgather_value(bootstrap, static_cast<std::uint64_t>(text.size()), deadline);
   const std::uint64_t longest = *std::max_element(lengths.begin(), lengths.end());
@@ -25,16 +51,57 @@ std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string&
     throw Error(ExitCode::unavailable, "bootstrap " + std::string(bootstrap.name()),
                 "run an allgather", "a PE announced " + std::to_string(longest) + " bytes",
                 "run the same version of shmemctl on all hosts");
-  const auto block_bytes = static_cast<std::size_t>(longest);
-  std::string own = text;
-  own.resize(block_bytes);
-  std::string all(block_bytes * lengths.size(), '\0');
-  if (block_bytes > 0)
-    bootstrap.allgather(own.data(), all.data(), block_bytes, deadline);
-  std::vector<std::string> texts;
-  for (std::size_t rank = 0; rank < lengths.size(); ++rank)
-    texts.push_back(all.substr(rank * block_bytes, static_cast<std::size_t>(lengths[rank])));
+  const auto block_bytes = static_cast<std::size_t>(bytes_to_allgather(lengths));
+  const bool receives = everywhere || bootstrap.rank() == 0;
+  std::vector<std::string> texts(receives ? lengths.size() : 0);
+  if (block_bytes > 0) {
+    std::string own = text;
+    own.resize(block_bytes);
+    std::string all(receives ? block_bytes * lengths.size() : 0, '\0');
+    if (everywhere)
+      bootstrap.allgather(own.data(), all.data(), block_bytes, deadline);
+    else
+      bootstrap.gather(own.data(), all.data(), block_bytes, deadline);
+    for (std::size_t rank = 0; rank < texts.size(); ++rank)
+      texts[rank] = all.substr(rank * block_bytes,
+                               std::min(block_bytes, static_cast<std::size_t>(lengths[rank])));
+  }
+  std::string passed_on; // where nobody keeps it
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
+    const auto length = static_cast<std::size_t>(lengths[rank]);
+    if (length <= block_bytes)
+      continue;
+    std::string& whole = receives ? texts[rank] : passed_on;
+    if (static_cast<int>(rank) == bootstrap.rank())
+      whole = text;
+    else
+      whole.resize(length);
+    bootstrap.broadcast(whole.data() + block_bytes, length - block_bytes, static_cast<int>(rank),
+                        deadline);
+  }
   return texts;
+}
+
+} // namespace
+
+std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& text,
+                                        const Deadline& deadline) {
+  return gather_texts(bootstrap, text, true, deadline);
+}
+
+std::vector<std::string> gather_text(Bootstrap& bootstrap, const std::string& text,
+                                     const Deadline& deadline) {
+  return gather_texts(bootstrap, text, false, deadline);
+}
+
+void Bootstrap::gather(const void* send, void* receive, std::size_t bytes_per_rank,
+                       const Deadline& deadline) {
+  if (rank() == 0) {
+    allgather(send, receive, bytes_per_rank, deadline);
+    return;
+  }
+  std::string all(bytes_per_rank * static_cast<std::size_t>(size()), '\0');
+  allgather(send, all.data(), bytes_per_rank, deadline);
 }
 
 void SingleBootstrap::allgather(const void* send, void* receive, std::size_t bytes_per_rank,

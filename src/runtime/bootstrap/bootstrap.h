@@ -32,6 +32,10 @@ public:
   /// except that `send` may be this rank's block in `receive`.
   virtual void allgather(const void* send, void* receive, std::size_t bytes_per_rank,
                          const Deadline& deadline) = 0;
+  /// As allgather(), but rank 0 alone receives; elsewhere `receive` is not used. Where a bootstrap
+  /// has no better way, it is an allgather.
+  virtual void gather(const void* send, void* receive, std::size_t bytes_per_rank,
+                      const Deadline& deadline);
   /// Block r of `send` goes to rank r; block r of `receive` comes from rank r. No overlap.
   virtual void alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
                         const Deadline& deadline) = 0;
@@ -81,9 +85,16 @@ std::vector<T> allgather_value(Bootstrap& bootstrap, const T& value, const Deadl
   return values;
 }
 
-/// One text of each rank, by rank; they may differ in length (each at most 1 MiB).
+/// One text of each rank, by rank; they may differ in length (each at most 1 MiB). What a rank
+/// receives is about as long as all texts together, or as many texts of the longest one's length,
+/// whichever is less.
 std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& text,
                                         const Deadline& deadline);
+
+/// The same on rank 0; nothing elsewhere. For what only one report needs: of texts that grow with
+/// the number of ranks an allgather would give each rank as many bytes as there are pairs.
+std::vector<std::string> gather_text(Bootstrap& bootstrap, const std::string& text,
+                                     const Deadline& deadline);
 
 /// Collective: the values of all PEs, by PE, as archives. Throws Error: as allgather_text(), and
 /// malformed_message().

@@ -145,6 +145,55 @@ private:
   std::size_t size_bytes_;
 };
 
+/// Distances are counted forwards, to PE 0 past the last one. A PE has the blocks of those from its
+/// own distance on, which are one run of ranks that ends with its own.
+class GatherPlan final : public Plan {
+public:
+  GatherPlan(int rank, int size, const std::byte* own, std::byte* receive, std::size_t block_bytes)
+      : distance_(static_cast<long long>(modulo(-static_cast<long long>(rank), size))),
+        lowest_bit_(distance_ & -distance_), size_(size), block_bytes_(block_bytes) {
+    if (distance_ == 0) {
+      memory_ = receive;
+      end_ = size;
+      if (own != receive)
+        copy_bytes(receive, own, block_bytes);
+      return;
+    }
+    const long long blocks = std::min(lowest_bit_, size_ - distance_);
+    kept_.resize(static_cast<std::size_t>(blocks) * block_bytes);
+    memory_ = kept_.data();
+    end_ = distance_ + blocks - 1;
+    copy_bytes(blocks_of(distance_, distance_ + 1).data, own, block_bytes);
+  }
+
+  Transfer begin(int round) override {
+    const long long stride = 1LL << round;
+    Transfer transfer;
+    transfer.sends = lowest_bit_ == stride;
+    transfer.receives = distance_ % (2 * stride) == 0 && distance_ + stride < size_;
+    if (transfer.sends) {
+      const Piece mine = blocks_of(distance_, std::min(distance_ + stride, size_));
+      transfer.send[0] = {mine.data, mine.size_bytes};
+    }
+    if (transfer.receives)
+      transfer.receive[0] = blocks_of(distance_ + stride, std::min(distance_ + 2 * stride, size_));
+    return transfer;
+  }
+
+private:
+  /// Of the PEs at these distances, without the last: not of distance 0.
+  Piece blocks_of(long long first, long long last) const {
+    return {memory_ + static_cast<std::size_t>(end_ - (last - 1)) * block_bytes_,
+            static_cast<std::size_t>(last - first) * block_bytes_};
+  }
+
+  long long distance_, lowest_bit_, size_;
+  std::size_t block_bytes_;
+  long long end_ = 0; ///< the distance of what `memory_` begins with
+  std::byte* memory_ = nullptr;
+  std::vector<std::byte> kept_;
+};
+
 } // namespace
 
 int levels_of(int size) {
@@ -174,6 +223,11 @@ std::unique_ptr<Plan> plan_allgather(int rank, int size, std::byte* receive,
 std::unique_ptr<Plan> plan_alltoall(int rank, int size, const std::byte* send, std::byte* receive,
                                     std::size_t block_bytes) {
   return std::make_unique<AlltoallPlan>(rank, size, send, receive, block_bytes);
+}
+
+std::unique_ptr<Plan> plan_gather(int rank, int size, const std::byte* own, std::byte* receive,
+                                  std::size_t block_bytes) {
+  return std::make_unique<GatherPlan>(rank, size, own, receive, block_bytes);
 }
 
 std::unique_ptr<Plan> plan_broadcast(int rank, int size, std::byte* data, std::size_t size_bytes,

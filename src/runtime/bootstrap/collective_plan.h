@@ -57,6 +57,11 @@ std::unique_ptr<Plan> plan_alltoall(int rank, int size, const std::byte* send, s
 std::unique_ptr<Plan> plan_broadcast(int rank, int size, std::byte* data, std::size_t size_bytes,
                                      int root);
 
+/// Binomial tree towards PE 0: in round k, PEs whose distance to it has bit k as its lowest send on
+/// what they have of 2^k PEs. @param receive PE 0's, for all blocks; unused elsewhere
+std::unique_ptr<Plan> plan_gather(int rank, int size, const std::byte* own, std::byte* receive,
+                                  std::size_t block_bytes);
+
 /// What PEs that are in step agree on.
 struct CallLabel {
   FrameKind kind = FrameKind::barrier;

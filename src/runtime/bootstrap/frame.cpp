@@ -29,7 +29,7 @@ bool known(std::uint8_t kind) {
   return (kind >= static_cast<std::uint8_t>(FrameKind::join) &&
           kind <= static_cast<std::uint8_t>(FrameKind::challenge)) ||
          (kind >= static_cast<std::uint8_t>(FrameKind::barrier) &&
-          kind <= static_cast<std::uint8_t>(FrameKind::broadcast));
+          kind <= static_cast<std::uint8_t>(FrameKind::gather));
 }
 
 } // namespace
@@ -62,6 +62,8 @@ const char* to_string(FrameKind kind) {
     return "alltoall";
   case FrameKind::broadcast:
     return "broadcast";
+  case FrameKind::gather:
+    return "gather";
   }
   return "unknown";
 }

@@ -31,7 +31,8 @@ enum class FrameKind : std::uint8_t {
   barrier = 16,
   allgather = 17,
   alltoall = 18,
-  broadcast = 19
+  broadcast = 19,
+  gather = 20
 };
 const char* to_string(FrameKind kind);
 

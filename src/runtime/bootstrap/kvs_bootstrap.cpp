@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t header_bytes = 16;
 constexpr int everyone = -1; ///< receiver of a message that is not for one PE
 
-enum class Call : std::uint8_t { barrier = 1, allgather, alltoall, broadcast };
+enum class Call : std::uint8_t { barrier = 1, allgather, alltoall, broadcast, gather };
 
 const char* to_string(Call call) {
   switch (call) {
@@ -28,6 +28,8 @@ const char* to_string(Call call) {
     return "alltoall";
   case Call::broadcast:
     return "broadcast";
+  case Call::gather:
+    return "gather";
   }
   return "an unknown call";
 }
@@ -51,6 +53,8 @@ public:
   const char* name() const override { return kvs_->name(); }
   void allgather(const void* send, void* receive, std::size_t bytes_per_rank,
                  const Deadline& deadline) override;
+  void gather(const void* send, void* receive, std::size_t bytes_per_rank,
+              const Deadline& deadline) override;
   void alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
                 const Deadline& deadline) override;
   void barrier(const Deadline& deadline) override;
@@ -249,6 +253,19 @@ void KvsBootstrap::allgather(const void* send, void* receive, std::size_t bytes_
     const int from = (rank() + step) % size();
     get(from, everyone, block(receive, from, bytes_per_rank), bytes_per_rank, deadline);
   }
+}
+
+void KvsBootstrap::gather(const void* send, void* receive, std::size_t bytes_per_rank,
+                          const Deadline& deadline) {
+  begin(Call::gather);
+  if (rank() != 0)
+    put(0, send, bytes_per_rank, deadline);
+  else if (receive != send)
+    copy_bytes(receive, send, bytes_per_rank);
+  if (size() > 1)
+    fence(deadline);
+  for (int from = 1; rank() == 0 && from < size(); ++from)
+    get(from, 0, block(receive, from, bytes_per_rank), bytes_per_rank, deadline);
 }
 
 void KvsBootstrap::alltoall(const void* send, void* receive, std::size_t bytes_per_rank,

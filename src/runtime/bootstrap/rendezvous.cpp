@@ -137,9 +137,7 @@ void RendezvousThread::run() noexcept {
 
 bool RendezvousThread::finished() const {
   const auto size = static_cast<std::size_t>(membership_.size());
-  const bool flushed = std::all_of(members_.begin(), members_.end(), [](const Member& member) {
-    return member.gone || member.outbox.empty();
-  });
+  const bool flushed = unsent_count_ == 0;
   if (stop_until_ && stop_until_->passed())
     return true;
   if (!failure_)
@@ -152,10 +150,7 @@ void RendezvousThread::serve_round() {
   set_.clear();
   const std::size_t wake_slot = stop_until_ ? PollSet::none : set_.add(wake_.get(), POLLIN);
   acceptor_.prepare(set_);
-  for (Member& member : members_)
-    member.slot = member.gone ? PollSet::none
-                              : set_.add(member.socket.descriptor(),
-                                         member.outbox.empty() ? POLLIN : POLLIN | POLLOUT);
+  const std::size_t members_slot = set_.add(ready_.descriptor(), POLLIN);
   if (!failure_)
     set_.wake_after(until_.poll_ms());
   set_.wait();
@@ -163,9 +158,10 @@ void RendezvousThread::serve_round() {
   if (wake_slot != PollSet::none && stop_.load(std::memory_order_acquire))
     on_stop();
   // Known members first: their messages may be the reason for rejecting others.
-  for (std::size_t i = 0; i < members_.size(); ++i)
-    if (const short events = set_.events(std::exchange(members_[i].slot, PollSet::none)))
-      advance(members_[i], events);
+  if (set_.events(members_slot) != 0)
+    for (const ReadySet::Ready& ready : ready_.take())
+      if (Member& member = members_[ready.key]; !member.gone)
+        advance(member, ready.events);
   acceptor_.advance(set_, FrameKind::join,
                     [this](AcceptedPeer accepted) { admit(std::move(accepted)); });
   if (!failure_ && !all_linked_ && until_.passed())
@@ -236,6 +232,7 @@ void RendezvousThread::admit(AcceptedPeer accepted) {
   }
   apply_deadline_of(*join);
   Member& member = members_.emplace_back(std::move(accepted.socket), *join);
+  ready_.add(member.socket.descriptor(), key_of(member));
   member.outbox = std::move(accepted.welcome);
   flush(member);
   if (membership_.complete())
@@ -252,9 +249,7 @@ void RendezvousThread::send_neighbours() {
 }
 
 void RendezvousThread::end_linking() {
-  const bool all =
-      membership_.complete() && std::all_of(members_.begin(), members_.end(),
-                                            [](const Member& member) { return member.linked; });
+  const bool all = membership_.complete() && linked_count_ == membership_.size();
   if (!all || all_linked_ || failure_)
     return;
   all_linked_ = true;
@@ -276,6 +271,29 @@ void RendezvousThread::flush(Member& member) {
     // Reading from it will tell, with what it may have said before.
     member.outbox.clear();
   }
+  note_unsent(member);
+}
+
+void RendezvousThread::note_unsent(Member& member) {
+  const bool unsent = !member.gone && !member.outbox.empty();
+  if (unsent == member.unsent)
+    return;
+  member.unsent = unsent;
+  if (unsent)
+    ++unsent_count_;
+  else
+    --unsent_count_;
+  if (!member.gone)
+    ready_.set_writing(member.socket.descriptor(), key_of(member), unsent);
+}
+
+void RendezvousThread::drop(Member& member) {
+  if (member.gone)
+    return;
+  ready_.remove(member.socket.descriptor());
+  member.gone = true;
+  member.socket.close();
+  note_unsent(member);
 }
 
 void RendezvousThread::advance(Member& member, short events) {
@@ -295,8 +313,7 @@ void RendezvousThread::advance(Member& member, short events) {
 
 void RendezvousThread::read(Member& member) {
   if (member.reader.problem() != HeaderProblem::none) {
-    member.gone = true;
-    member.socket.close();
+    drop(member);
     fail({ExitCode::unavailable, -1,
           membership_.name(member.rank) + " sent a malformed message to the rendezvous",
           "run the same version of shmemctl on all hosts"});
@@ -304,8 +321,10 @@ void RendezvousThread::read(Member& member) {
   }
   if (!member.reader.complete())
     return;
-  if (member.reader.header().kind == FrameKind::linked)
+  if (member.reader.header().kind == FrameKind::linked && !member.linked) {
     member.linked = true;
+    ++linked_count_;
+  }
   const std::optional<FailureReport> report = member.reader.header().kind == FrameKind::failure
                                                   ? FailureReport::decode(member.reader.payload())
                                                   : std::nullopt;
@@ -318,8 +337,7 @@ void RendezvousThread::read(Member& member) {
 }
 
 void RendezvousThread::lost(Member& member) {
-  member.gone = true;
-  member.socket.close();
+  drop(member);
   if (!all_linked_)
     fail({ExitCode::unavailable, -1, membership_.name(member.rank) + " was lost while PEs joined",
           "check the output of PE " + std::to_string(member.rank) +

@@ -11,6 +11,7 @@
 
 #include "src/runtime/bootstrap/acceptor.h"
 #include "src/runtime/bootstrap/frame.h"
+#include "src/runtime/bootstrap/ready_set.h"
 #include "src/runtime/bootstrap/uid_bootstrap.h"
 
 namespace shmemctl {
@@ -67,9 +68,9 @@ private:
     int rank = -1;
     std::uint64_t nonce = 0;
     bool linked = false, gone = false;
+    bool unsent = false; ///< its socket is waited for until it takes the rest of the outbox
     FrameReader reader;
     Bytes outbox;
-    std::size_t slot = PollSet::none;
     Member(Socket connection, const Join& join)
         : socket(std::move(connection)), rank(join.rank), nonce(join.nonce) {}
   };
@@ -89,14 +90,25 @@ private:
   void read(Member& member);
   void lost(Member& member);
   void fail(const FailureReport& report);
-  static void flush(Member& member);
+  void flush(Member& member);
+  /// Brings `unsent` in line with the outbox.
+  void note_unsent(Member& member);
+  /// Nothing more is said to it or heard from it.
+  void drop(Member& member);
+  std::size_t key_of(const Member& member) const {
+    return static_cast<std::size_t>(&member - members_.data());
+  }
 
   const UniqueId id_;
   Deadline end_;   ///< of the rendezvous itself
   Deadline until_; ///< the earliest deadline of it and of the PEs that have joined
   Acceptor acceptor_;
   Membership membership_;
-  std::vector<Member> members_;
+  std::vector<Member> members_; ///< in the order in which they came
+  ReadySet ready_;              ///< their sockets
+  // Of the members: a job of thousands is not looked through for each message.
+  int linked_count_ = 0;
+  std::size_t unsent_count_ = 0;
   PollSet set_;
   bool all_linked_ = false; ///< and all have been notified
   std::optional<FailureReport> failure_;

@@ -98,6 +98,13 @@ public:
     call(*plan, FrameKind::alltoall, bytes_per_rank, 0, deadline);
   }
 
+  void gather(const void* send, void* receive, std::size_t bytes_per_rank,
+              const Deadline& deadline) override {
+    const auto plan = plan_gather(rank(), size(), static_cast<const std::byte*>(send),
+                                  static_cast<std::byte*>(receive), bytes_per_rank);
+    call(*plan, FrameKind::gather, bytes_per_rank, 0, deadline);
+  }
+
   void barrier(const Deadline& deadline) override {
     call(*plan_barrier(), FrameKind::barrier, 0, 0, deadline);
   }

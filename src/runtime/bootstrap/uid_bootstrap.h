@@ -62,7 +62,7 @@ struct UidArguments {
   std::string name = "uid"; ///< what Bootstrap::name() says: "uid" or "local"
 };
 /// Joins the job. Collectives take ceil(log2 N) rounds among neighbours: dissemination for
-/// barrier, Bruck's algorithms for allgather and alltoall, a binomial tree for broadcast.
+/// barrier, Bruck's algorithms for allgather and alltoall, binomial trees for broadcast and gather.
 /// Every frame carries the number and kind of the call and its size, so that PEs that are out of
 /// step get an Error that names both calls.
 std::unique_ptr<Bootstrap> join_uid(UidArguments arguments, const Deadline& deadline);

@@ -296,6 +296,17 @@ TEST_F(Output, AnErrorStandsInTheReport) {
   EXPECT_EQ(finding["fix"], "look at PE 3");
 }
 
+TEST_F(Output, ResultsMayBeUpdatedAlone) {
+  ReportOutput output({path("r.json"), "", false}, Report{});
+  Report sample = sample_report();
+  output.update(sample);
+  sample.results.resize(1);
+  output.update_results(sample.results);
+  output.died(Error(ExitCode::deadline, "PE 3", "wait for", "no answer in 60 s", "look at PE 3"));
+  EXPECT_EQ(document()["results"].size(), 1u);
+  EXPECT_EQ(document()["findings"].size(), 3u) << "the sample's two, and the error";
+}
+
 TEST_F(Output, FinishWritesOnceAndTheDestructorNothing) {
   {
     ReportOutput output({path("r.json"), path("r.csv"), false}, Report{});

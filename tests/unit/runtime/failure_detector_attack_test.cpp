@@ -1,6 +1,7 @@
 // What other processes send to a failure detector's listener, and wrong addresses.
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <mutex>
 #include <string>
@@ -8,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/archive.h"
+#include "src/base/text.h"
 #include "tests/support/failure_detector_world.h"
 
 namespace shmemctl {
@@ -191,11 +194,19 @@ public:
                  const Deadline& deadline) override {
     real_.allgather(send, receive, bytes_per_rank, deadline);
     char* block = static_cast<char*>(receive) + static_cast<std::size_t>(victim_) * bytes_per_rank;
-    constexpr std::size_t ids_bytes = 16;
-    if (calls_++ == 0) {
-      std::fill(block + ids_bytes, block + bytes_per_rank, '\0');
-      address_.copy(block + ids_bytes, address_.size());
-    }
+    const int call = calls_++;
+    if (call > 1)
+      return;
+    // The ids of a machine and its network, which are this PE's too, come before the addresses.
+    std::string message(16, '\0');
+    if (call == 1)
+      message.assign(static_cast<const char*>(send), message.size());
+    message += to_bytes(split_blanks(address_));
+    const std::uint64_t length = message.size();
+    if (call == 0) // the lengths come first
+      std::memcpy(block, &length, sizeof length);
+    else
+      message.copy(block, bytes_per_rank);
   }
   void alltoall(const void*, void*, std::size_t, const Deadline&) override { FAIL(); }
   void barrier(const Deadline& deadline) override { real_.barrier(deadline); }
@@ -382,21 +393,27 @@ TEST(FailureDetectorStart, ReportsTheErrorOfTheFirstAddress) {
   }
 }
 
-/// Another PE's text may be unterminated and contain control characters.
+/// Another PE's text may contain control characters.
 class WordyBootstrap final : public Bootstrap {
 public:
+  static constexpr std::size_t words_bytes = 200;
   explicit WordyBootstrap(Bootstrap& real) : Bootstrap(real.rank(), real.size()), real_(real) {}
   const char* name() const override { return "wordy"; }
   void allgather(const void* send, void* receive, std::size_t bytes_per_rank,
                  const Deadline& deadline) override {
     real_.allgather(send, receive, bytes_per_rank, deadline);
-    if (calls_++ != 1) // the verdicts are exchanged second
-      return;
-    char* block = static_cast<char*>(receive);
-    const std::size_t last = static_cast<std::size_t>(size() - 1) * bytes_per_rank;
-    std::fill_n(block + last, bytes_per_rank, 'x');
-    block[last] = 1;      // "cannot connect"
-    block[last + 1] = 27; // ESC
+    char* last =
+        static_cast<char*>(receive) + static_cast<std::size_t>(size() - 1) * bytes_per_rank;
+    const std::uint64_t length = words_bytes;
+    const int call = calls_++; // 0 and 1 are lengths and addresses
+    if (call == 2)
+      *last = 1; // "cannot connect"
+    if (call == 3)
+      std::memcpy(last, &length, sizeof length);
+    if (call == 4) {
+      std::fill_n(last, bytes_per_rank, 'x');
+      *last = 27; // ESC
+    }
   }
   void alltoall(const void*, void*, std::size_t, const Deadline&) override { FAIL(); }
   void barrier(const Deadline& deadline) override { real_.barrier(deadline); }
@@ -409,7 +426,7 @@ private:
   int calls_ = 0;
 };
 
-TEST(FailureDetectorStart, TextOfAnotherPeIsTruncatedAtItsLength) {
+TEST(FailureDetectorStart, TextOfAnotherPeIsPrintedAsText) {
   std::mutex mutex;
   std::vector<std::string> messages;
   run_bootstrap_threads(3, [&](Bootstrap& bootstrap) {
@@ -421,8 +438,9 @@ TEST(FailureDetectorStart, TextOfAnotherPeIsTruncatedAtItsLength) {
       messages.push_back(error.message());
     }
   });
-  EXPECT_EQ(messages, std::vector<std::string>(3, "failure detector: cannot start: \\x1b" +
-                                                      std::string(254, 'x')));
+  EXPECT_EQ(messages,
+            std::vector<std::string>(3, "failure detector: cannot start: \\x1b" +
+                                            std::string(WordyBootstrap::words_bytes - 1, 'x')));
 }
 
 /// A neighbour whose Welcome was lost connects again; the connection that it has abandoned is not a

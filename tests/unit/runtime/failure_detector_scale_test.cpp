@@ -10,6 +10,8 @@
 #include "src/runtime/failure_detector_link.h"
 #include "src/runtime/failure_detector_tree.h"
 #include "src/runtime/failure_detector_wire.h"
+#include "tests/support/counting_bootstrap.h"
+#include "tests/support/failure_detector_world.h"
 
 namespace shmemctl::failure_detector {
 namespace {
@@ -128,6 +130,24 @@ TEST(FailureDetectorScale, AFailureReachesAllInLogarithmicallyManySteps) {
     RecordProperty("messages_" + std::to_string(dead), std::to_string(all));
   }
   RecordProperty("failure_bytes", std::to_string(bytes));
+}
+
+/// Each PE hears of each other one where it listens and that it is connected. The texts are as long
+/// as what they say; a byte says that all is well.
+TEST(FailureDetectorScale, AStartTakesAHundredBytesOfEachPe) {
+  constexpr int n_pes = 8;
+  std::vector<std::size_t> received(n_pes, 0);
+  test::run_bootstrap_threads(n_pes, [&](Bootstrap& bootstrap) {
+    test::CountingBootstrap counted(bootstrap);
+    const auto detector = start(counted, test::job_secret, {}, test::two_hosts(n_pes), Settings{},
+                                test::in_seconds(60));
+    received[static_cast<std::size_t>(bootstrap.rank())] = counted.received_bytes();
+    bootstrap.barrier(test::in_seconds(60)); // none leaves before all have started
+    detector->goodbye();
+    bootstrap.barrier(test::in_seconds(60));
+  });
+  for (const std::size_t bytes : received)
+    EXPECT_LE(bytes, std::size_t{n_pes - 1} * 120);
 }
 
 } // namespace

@@ -28,6 +28,15 @@ TEST(StateBlock, SlotsAreFreeAtFirst) {
   }
 }
 
+TEST(StateBlock, AMebibyteHoldsThatOfThousandsOfPes) {
+  for (const int n_pes : {1, 7, 300}) {
+    const auto count = static_cast<std::size_t>(n_pes);
+    const StateBlock block(place(0, std::vector<PeHost>(count)), std::vector<int>(count, -1));
+    EXPECT_EQ(block.size_bytes(), StateBlock::size_bytes_for(n_pes));
+  }
+  EXPECT_LE(StateBlock::size_bytes_for(4096), std::size_t{1} << 20);
+}
+
 TEST(StateBlock, AChangeIsCountedAndMirrored) {
   StateBlock block = make_state(0, 3, 64);
   std::vector<std::byte> mirror(block.size_bytes());

@@ -1,9 +1,11 @@
 // The PEs' results, merged: reachability, failures, phases; text for people; rows and findings.
 #include "src/instruments/bringup/verdict.h"
 
+#include <algorithm>
 #include <functional>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "reports/validate.h"
 #include "src/instruments/bringup/bringup.h"
@@ -16,15 +18,16 @@ constexpr unsigned all_capabilities = can_put | can_get | can_atomics | can_put_
 
 TransportReach transport(const std::string& name, int n_pes,
                          const std::function<bool(int, int)>& reached) {
-  TransportReach reach;
-  reach.name = name;
-  reach.n_pes = n_pes;
-  reach.reasons = {"different nodes"};
-  for (int source = 0; source < n_pes; ++source)
-    for (int target = 0; target < n_pes; ++target) {
-      reach.capabilities.push_back(reached(source, target) ? all_capabilities : 0U);
-      reach.reason.push_back(reached(source, target) ? -1 : 0);
-    }
+  TransportReach reach(name, n_pes);
+  for (int source = 0; source < n_pes; ++source) {
+    ReachRow row(name);
+    for (int target = 0; target < n_pes; ++target)
+      if (reached(source, target))
+        row.add(all_capabilities, "");
+      else
+        row.add(0, "different nodes");
+    reach.set_row(source, row);
+  }
   return reach;
 }
 
@@ -115,15 +118,76 @@ TEST(ReachMap, APeAloneHasToReachItself) {
   EXPECT_TRUE(unreachable_pairs(merge_reach({message_of({1})}), 1).empty());
 }
 
+/// The message of a PE of a job with that many on each node.
+std::string message_in_job(int pe, int n_pes, int pes_per_node) {
+  ReachRow row("shm");
+  for (int target = 0; target < n_pes; ++target)
+    if (target / pes_per_node == pe / pes_per_node)
+      row.add(all_capabilities, "shared memory of one machine");
+    else
+      row.add(0, "on another machine");
+  return to_bytes(std::vector<ReachRow>{row});
+}
+
+/// What PEs send, and what each of them keeps, does not grow with the square of their number.
+TEST(ReachMap, ALargeJobTakesAFewBytesForEachPe) {
+  constexpr int n_pes = 1024, pes_per_node = 8;
+  std::vector<std::string> messages;
+  std::size_t longest = 0;
+  for (int pe = 0; pe < n_pes; ++pe) {
+    messages.push_back(message_in_job(pe, n_pes, pes_per_node));
+    longest = std::max(longest, messages.back().size());
+  }
+  EXPECT_EQ(longest, message_in_job(4, 3 * pes_per_node, pes_per_node).size())
+      << "as in a job of three nodes";
+  EXPECT_LT(longest, 160U);
+  const std::vector<TransportReach> merged = merge_reach(messages);
+  ASSERT_EQ(merged.size(), 1U);
+  EXPECT_LE(merged[0].run_count(), std::size_t{3} * n_pes);
+  EXPECT_EQ(merged[0].way_count(), 2U);
+  EXPECT_EQ(merged[0].from(9, 15), all_capabilities);
+  EXPECT_EQ(merged[0].from(9, 16), 0U);
+  EXPECT_EQ(merged[0].why(9, 7), "on another machine");
+  EXPECT_EQ(checkable_pairs(merged[0], PairOp::put), std::size_t{n_pes} * pes_per_node);
+}
+
+/// Reasons that name the PE are as many as there are PEs, and not as many as there are pairs.
+TEST(ReachMap, EachReasonIsKeptOnce) {
+  constexpr int n_pes = 64;
+  std::vector<std::string> messages;
+  for (int pe = 0; pe < n_pes; ++pe) {
+    ReachRow row("a");
+    for (int target = 0; target < n_pes; ++target)
+      row.add(target % 2 == 0 ? 1U : 0U, "PE " + std::to_string(target) + " says so");
+    messages.push_back(to_bytes(std::vector<ReachRow>{row}));
+  }
+  const std::vector<TransportReach> merged = merge_reach(messages);
+  ASSERT_EQ(merged.size(), 1U);
+  EXPECT_EQ(merged[0].way_count(), std::size_t{n_pes});
+  EXPECT_EQ(merged[0].why(5, 63), "PE 63 says so");
+  EXPECT_EQ(unreachable_pairs(merged, n_pes).size(), std::size_t{n_pes} * n_pes / 2 - n_pes / 2);
+}
+
+TEST(ReachMap, WhatOneTransportDoesNotReachAnotherMay) {
+  const std::vector<TransportReach> both = {
+      transport("shm", 4, same_half_of_4),
+      transport("ucx", 4, [](int source, int target) { return source != 0 || target != 3; })};
+  EXPECT_EQ(unreachable_pairs(both, 4), (std::vector<PePair>{{0, 3}}));
+  EXPECT_EQ(unreachable_pairs({both[0]}, 4).size(), 8U);
+}
+
 TEST(ReachMap, GarbageIsRefused) {
-  ReachRow no_such_reason("a");
-  no_such_reason.add(1, "x");
-  no_such_reason.add(1, "x");
-  no_such_reason.reason[1] = 5;
+  ReachRow no_such_way("a"), no_pe("a");
+  no_such_way.add(1, "x");
+  no_such_way.add(1, "x");
+  no_pe = no_such_way;
+  no_such_way.runs[0].second = 5;
+  no_pe.runs.emplace_back(0, 0);
   const std::string good = message_of({1, 1});
   for (const std::string& message :
        {std::string(), std::string("x"), message_of({1}), message_of({1, 1, 1}), good + "x",
-        good.substr(0, good.size() - 1), to_bytes(std::vector<ReachRow>{no_such_reason})})
+        good.substr(0, good.size() - 1), to_bytes(std::vector<ReachRow>{no_such_way}),
+        to_bytes(std::vector<ReachRow>{no_pe})})
     EXPECT_THROW(merge_reach({message, reach_message({})}), Error);
   EXPECT_NO_THROW(merge_reach({good, reach_message({})}));
 }

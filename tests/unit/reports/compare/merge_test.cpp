@@ -84,6 +84,26 @@ TEST(Merge, HostsOfTwoJobsStandOnceAndNumbersStayWithTheirRun) {
       << out.str();
 }
 
+/// With their facts; each is looked up, and not compared with all others.
+TEST(Merge, AThousandHostsStandOnceEach) {
+  std::vector<LoadedReport> runs(2, node("a", 10, 1));
+  for (LoadedReport& run : runs) {
+    run.report.hosts = json::array();
+    for (int host = 0; host < 1000; ++host) {
+      json facts = json::object();
+      for (int fact = 0; fact < 50; ++fact)
+        facts["fact" + std::to_string(fact)] = "value";
+      run.report.hosts.push_back(
+          {{"name", "node" + std::to_string(host)}, {"facts", std::move(facts)}, {"pes", {host}}});
+    }
+  }
+  runs[1].report.hosts[7]["pes"] = {1};
+  const Report merged = merge_reports(runs);
+  ASSERT_EQ(merged.hosts.size(), 1000u);
+  EXPECT_EQ(merged.hosts[8]["pes"][0], 8);
+  EXPECT_FALSE(merged.hosts[7].contains("pes")) << "another number in each run";
+}
+
 TEST(Merge, RowsNameTheirRunInTextAndCsv) {
   const Report merged = merge_reports({node("a", 10, 1), node("b", 20, 2)});
   std::ostringstream out;

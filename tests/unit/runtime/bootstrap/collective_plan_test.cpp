@@ -177,6 +177,34 @@ TEST(BootstrapCollectives, AlltoallTakesLogRoundsOfHalfTheBlocks) {
     }
 }
 
+/// What PE 0 needs is all that it gets; no PE keeps more than what it passes on.
+TEST(BootstrapCollectives, GatherGivesPeZeroEachBlockOnce) {
+  for (const int size : sizes())
+    for (const std::size_t block : {std::size_t{0}, std::size_t{1}, std::size_t{3}}) {
+      const auto count = static_cast<std::size_t>(size);
+      std::vector<std::byte> result(count * block + 1, std::byte{0xee});
+      const std::vector<Cost> costs = play(size, [&](int rank) {
+        std::vector<std::byte> own(block);
+        for (std::size_t at = 0; at < block; ++at)
+          own[at] = mark(rank, 0, at);
+        return plan_gather(rank, size, own.data(), rank == 0 ? result.data() : nullptr, block);
+      });
+      bool right = result.back() == std::byte{0xee};
+      for (std::size_t from = 0; from < count; ++from)
+        for (std::size_t at = 0; at < block; ++at)
+          right = right && result[from * block + at] == mark(static_cast<int>(from), 0, at);
+      ASSERT_TRUE(right) << size << " PEs, block " << block;
+      EXPECT_EQ(costs[0].received_bytes, (count - 1) * block);
+      std::size_t sent = 0;
+      for (std::size_t rank = 0; rank < count; ++rank) {
+        EXPECT_EQ(costs[rank].messages, rank == 0 ? 0 : 1) << rank << " of " << size;
+        EXPECT_LE(costs[rank].sent_bytes, (count + 1) / 2 * block + block);
+        sent += costs[rank].sent_bytes;
+      }
+      EXPECT_LE(sent, count * static_cast<std::size_t>(levels_of(size)) * block);
+    }
+}
+
 TEST(BootstrapCollectives, BroadcastReachesAllOnceFromEveryRoot) {
   for (const int size : sizes())
     for (const int root : {0, 1, size / 2, size - 1}) {

@@ -52,6 +52,9 @@ inline void run_all_collectives(Bootstrap& bootstrap, const std::vector<std::siz
     bootstrap.allgather(mine, all.data(), size_bytes, soon()); // in place
     EXPECT_EQ(all, messages(gathered, size_bytes));
     all.assign(total, 0);
+    bootstrap.gather(own.data(), me == 0 ? all.data() : nullptr, size_bytes, soon());
+    EXPECT_EQ(all, me == 0 ? messages(gathered, size_bytes) : std::vector<std::uint8_t>(total));
+    all.assign(total, 0);
     bootstrap.alltoall(messages(sent, size_bytes).data(), all.data(), size_bytes, soon());
     EXPECT_EQ(all, messages(received, size_bytes));
     bootstrap.barrier(soon());

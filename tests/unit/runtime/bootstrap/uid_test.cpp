@@ -63,13 +63,24 @@ void check_broadcast(Bootstrap& b, std::uint32_t seed, std::size_t words, int ro
     ASSERT_EQ(data[at], value(seed, root, 0, at));
 }
 
+void check_gather(Bootstrap& b, std::uint32_t seed, std::size_t words, const Deadline& deadline) {
+  std::vector<std::uint32_t> mine(words), all;
+  for (std::size_t at = 0; at < words; ++at)
+    mine[at] = value(seed, b.rank(), 0, at);
+  if (b.rank() == 0)
+    all.assign(words * static_cast<std::size_t>(b.size()), 7);
+  b.gather(mine.data(), all.data(), words * 4, deadline);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    ASSERT_EQ(all[i], value(seed, static_cast<int>(i / words), 0, i % words));
+}
+
 /// The same random calls on every PE.
 void random_calls(Bootstrap& b, std::uint32_t seed, int calls, const Deadline& deadline) {
   std::mt19937 random(seed);
   for (int call = 0; call < calls; ++call) {
     const std::size_t words = random() % 4 == 0 ? random() % 5000 : random() % 9;
     const int root = static_cast<int>(random() % static_cast<unsigned>(b.size()));
-    const unsigned kind = random() % 4;
+    const unsigned kind = random() % 5;
     const std::uint32_t call_seed = seed * 1000 + static_cast<std::uint32_t>(call);
     if (kind == 0)
       b.barrier(deadline);
@@ -77,6 +88,8 @@ void random_calls(Bootstrap& b, std::uint32_t seed, int calls, const Deadline& d
       check_allgather(b, call_seed, words, random() % 2 == 0, deadline);
     else if (kind == 2)
       check_alltoall(b, call_seed, words, deadline);
+    else if (kind == 3)
+      check_gather(b, call_seed, words, deadline);
     else
       check_broadcast(b, call_seed, words, root, deadline);
   }
