@@ -9,6 +9,7 @@
 
 #include "cli/context.h"
 #include "cli/host_comparison.h"
+#include "cli/progress.h"
 #include "cli/session.h"
 #include "reports/annotate/annotate.h"
 #include "reports/compare/compare.h"
@@ -39,17 +40,27 @@ namespace {
 class ReportDeadline {
 public:
   explicit ReportDeadline(const Context& context);
-  /// A phrase that fits "cannot finish ...": "reading a.json".
-  void phase(const std::string& words) { watchdog_.phase(words); }
+  /// A phrase that fits "cannot finish ...": "reading a.json". Shown to who waits longer than a
+  /// second, as a page of hundreds of nodes takes.
+  void phase(const std::string& words) {
+    watchdog_.phase(words);
+    progress_.say(words);
+  }
   void reading(const std::string& path) { phase("reading " + (path == "-" ? "stdin" : path)); }
+  /// The first of them is named.
+  void reading(const std::vector<std::string>& paths) {
+    reading(paths.front() + (paths.size() > 1 ? ", ..." : ""));
+  }
 
 private:
   InputLimit no_limit_{0}; ///< this one prints the message, once
+  Progress progress_;
   Watchdog watchdog_;
 };
 
 ReportDeadline::ReportDeadline(const Context& context)
-    : watchdog_(std::chrono::duration<double>(context.options().number("TIMEOUT")),
+    : progress_(context),
+      watchdog_(std::chrono::duration<double>(context.options().number("TIMEOUT")),
                 [seconds = context.options().number("TIMEOUT")](const std::string& phase) {
                   print_error(Error(
                       ExitCode::deadline, "phase " + phase, "finish",
@@ -240,7 +251,7 @@ ExitCode merge(const Context& context, const std::vector<std::string>& paths) {
   if (target != "-")
     check_output_path(target, context.force);
   ReportDeadline deadline(context);
-  deadline.phase("reading " + paths.front() + (paths.size() > 1 ? ", ..." : ""));
+  deadline.reading(paths);
   const std::vector<LoadedReport> reports = load_reports(paths);
   deadline.phase("merging");
   const std::string text = to_text(to_json(merge_reports(reports)));
@@ -341,7 +352,7 @@ ExitCode convert(const Context& context, const std::vector<std::string>& paths,
   if (output != "-")
     check_output_path(output, context.force);
   ReportDeadline deadline(context);
-  deadline.phase("reading " + paths.front() + (paths.size() > 1 ? ", ..." : ""));
+  deadline.reading(paths);
   auto input = read();
   deadline.phase(std::string("making ") + what + " of " + paths.front());
   const std::string text = make(std::move(input));

@@ -6,6 +6,8 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
+#include <vector>
 
 #include "reports/hosts_table.h"
 #include "reports/json_view.h"
@@ -79,19 +81,84 @@ std::string results_summary(const std::vector<ResultRow>& results) {
 
 } // namespace
 
+namespace {
+
+/// More findings of one id with one fix than this share an entry, as those of a sweep of forty
+/// cases on a busy machine do. It has the messages of so many errors, and one of the others.
+constexpr std::size_t max_alike = 3;
+/// Subjects that such an entry names.
+constexpr std::size_t max_subjects = 8;
+
+using Alike = std::vector<const Finding*>;
+using KindOfFinding = std::tuple<Severity, std::string, std::string>; // with its id and fix
+
+KindOfFinding kind_of(const Finding& finding) {
+  return {finding.severity, finding.id, finding.fix};
+}
+
+/// @param times behind the id
+/// @param others lines between the message and the fix
+std::string finding_text(const Finding& finding, const std::string& times,
+                         const std::string& others, const TextStyle& style) {
+  const bool error = finding.severity == Severity::error;
+  const bool warning = finding.severity == Severity::warning;
+  const std::string mark = error ? "[x]" : warning ? "[!]" : "[i]";
+  const Colour colour = error ? Colour::red : warning ? Colour::yellow : Colour::blue;
+  const std::string line =
+      wrapped(mark + " " + safe_text(finding.id) + times + "  " + safe_text(finding.message),
+              style.width, 4);
+  std::string out = coloured(mark, colour, style) + line.substr(mark.size()) + "\n" + others;
+  // A fix is for copy and paste: it is never wrapped.
+  if (!finding.fix.empty())
+    out += "    fix: " + safe_text(finding.fix) + "\n";
+  return out;
+}
+
+/// "    and 34 more: bench get, bench p and 32 others; --verbose shows them"
+std::string rest_text(const Alike& alike, std::size_t shown, const TextStyle& style) {
+  std::vector<std::string> subjects; // each once
+  for (std::size_t i = shown; i < alike.size(); ++i)
+    if (const std::string& subject = alike[i]->subject;
+        !subject.empty() && subject != alike[0]->subject &&
+        std::find(subjects.begin(), subjects.end(), subject) == subjects.end())
+      subjects.push_back(subject);
+  const std::size_t named = std::min(subjects.size(), max_subjects);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < named; ++i)
+    names.push_back(safe_text(subjects[i]));
+  const std::string left =
+      subjects.size() > named ? " and " + counted(subjects.size() - named, "other") : "";
+  return wrapped("    and " + std::to_string(alike.size() - shown) + " more" +
+                     (names.empty() ? "" : ": " + join(names, ", ") + left) +
+                     "; --verbose shows them",
+                 style.width, 4) +
+         "\n";
+}
+
+std::string alike_text(const Alike& alike, const TextStyle& style) {
+  const Finding& first = *alike.front();
+  const std::size_t shown = first.severity == Severity::error ? max_alike : 1;
+  std::string others;
+  for (std::size_t i = 1; i < shown; ++i)
+    others += wrapped("    " + safe_text(alike[i]->message), style.width, 4) + "\n";
+  const std::string times =
+      (style.utf8 ? " \xc3\x97" : " x") + std::to_string(alike.size()); // "×35"
+  return finding_text(first, times, others + rest_text(alike, shown, style), style);
+}
+
+} // namespace
+
 std::string findings_text(const Findings& findings, const TextStyle& style) {
+  std::map<KindOfFinding, Alike> kinds;
+  for (const Finding& finding : findings)
+    kinds[kind_of(finding)].push_back(&finding);
   std::string out;
   for (const Finding& finding : findings) {
-    const bool error = finding.severity == Severity::error;
-    const bool warning = finding.severity == Severity::warning;
-    const std::string mark = error ? "[x]" : warning ? "[!]" : "[i]";
-    const Colour colour = error ? Colour::red : warning ? Colour::yellow : Colour::blue;
-    const std::string line = wrapped(
-        mark + " " + safe_text(finding.id) + "  " + safe_text(finding.message), style.width, 4);
-    out += coloured(mark, colour, style) + line.substr(mark.size()) + "\n";
-    // A fix is for copy and paste: it is never wrapped.
-    if (!finding.fix.empty())
-      out += "    fix: " + safe_text(finding.fix) + "\n";
+    const Alike& alike = kinds[kind_of(finding)];
+    if (style.verbose || alike.size() <= max_alike)
+      out += finding_text(finding, "", "", style);
+    else if (alike.front() == &finding)
+      out += alike_text(alike, style);
   }
   return out;
 }

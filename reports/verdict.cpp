@@ -9,6 +9,7 @@
 #include "reports/json_view.h"
 #include "reports/text.h"
 #include "src/base/error.h"
+#include "src/base/severity.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -65,12 +66,13 @@ struct FindingGroup {
   std::vector<const Finding*> findings;
 };
 
-/// Errors and warnings, errors first.
-std::vector<FindingGroup> grouped(const Findings& findings) {
+/// Errors and warnings, errors first; and infos, where --fail-on makes them count.
+std::vector<FindingGroup> grouped(const Report& report) {
+  const Severity least = std::min(Severity::warning, report.fail_on);
   std::vector<FindingGroup> groups;
-  for (const Severity severity : {Severity::error, Severity::warning})
-    for (const Finding& finding : findings) {
-      if (finding.severity != severity)
+  for (const Severity severity : {Severity::error, Severity::warning, Severity::info})
+    for (const Finding& finding : report.findings) {
+      if (finding.severity != severity || severity < least)
         continue;
       auto group = std::find_if(groups.begin(), groups.end(), [&finding](const FindingGroup& each) {
         return each.id == finding.id && each.severity == finding.severity;
@@ -86,7 +88,9 @@ std::vector<FindingGroup> grouped(const Findings& findings) {
 
 std::string group_text(const FindingGroup& group, const TextStyle& style) {
   const bool error = group.severity == Severity::error;
-  const std::string mark = error ? "[x]" : "[!]";
+  const bool warning = group.severity == Severity::warning;
+  const std::string mark = error ? "[x]" : warning ? "[!]" : "[i]";
+  const Colour colour = error ? Colour::red : warning ? Colour::yellow : Colour::blue;
   const std::size_t all = group.findings.size();
   const std::size_t shown = std::min(all, error ? max_errors_of_id : 1);
   const std::string times =
@@ -96,9 +100,7 @@ std::string group_text(const FindingGroup& group, const TextStyle& style) {
     const Finding& finding = *group.findings[i];
     const std::string begin = i == 0 ? mark + " " + safe_text(group.id) + times + "  " : "    ";
     const std::string line = wrapped(begin + safe_text(finding.message), style.width, 4);
-    out += i == 0 ? coloured(mark, error ? Colour::red : Colour::yellow, style) +
-                        line.substr(mark.size()) + "\n"
-                  : line + "\n";
+    out += i == 0 ? coloured(mark, colour, style) + line.substr(mark.size()) + "\n" : line + "\n";
     const bool same_follows = i + 1 < shown && group.findings[i + 1]->fix == finding.fix;
     if (!finding.fix.empty() && !same_follows)
       out += "    fix: " + safe_text(finding.fix) + "\n"; // for copy and paste: never wrapped
@@ -140,7 +142,9 @@ std::string machine_text(const Verdict& verdict) {
 
 std::string counts_text(const Verdict& verdict) {
   return counted(verdict.errors, "error") + ", " + counted(verdict.warnings, "warning") +
-         (verdict.infos > 0 ? ", " + std::to_string(verdict.infos) + " info" : "");
+         (verdict.infos > 0 ? ", " + std::to_string(verdict.infos) + " info" : "") +
+         (verdict.failed_on ? std::string(" (--fail-on ") + to_string(*verdict.failed_on) + ")"
+                            : "");
 }
 
 std::string took_text(const Verdict& verdict) {
@@ -233,7 +237,10 @@ std::optional<Verdict> verdict_of(const Report& report) {
   const bool nothing =
       std::any_of(report.findings.begin(), report.findings.end(),
                   [](const Finding& finding) { return finding.id == nothing_to_check_id; });
-  if (verdict.errors > 0 || verdict.parts_failed > 0 || report.exit_code == ExitCode::finding)
+  const bool wrong = verdict.errors > 0 || verdict.parts_failed > 0;
+  if (!wrong && has_finding(report.findings, report.fail_on))
+    verdict.failed_on = report.fail_on;
+  if (wrong || verdict.failed_on || report.exit_code == ExitCode::finding)
     verdict.kind = Verdict::Kind::fail;
   else if (report.status != ReportStatus::complete)
     verdict.kind = Verdict::Kind::incomplete;
@@ -248,7 +255,7 @@ std::string verdict_text(const Report& report, const TextStyle& style) {
     return "";
   std::string out;
   if (!style.verbose)
-    for (const FindingGroup& group : grouped(report.findings))
+    for (const FindingGroup& group : grouped(report))
       out += group_text(group, style);
   if (!out.empty())
     out += "\n";
@@ -306,8 +313,10 @@ std::string nagios_line(const Report& report) {
                          : machine_text(verdict);
   if (verdict.kind == Verdict::Kind::incomplete)
     what += ", the run ended early";
+  if (verdict.failed_on)
+    what += std::string(", --fail-on ") + to_string(*verdict.failed_on);
   std::string ids;
-  for (const FindingGroup& group : grouped(report.findings))
+  for (const FindingGroup& group : grouped(report))
     ids += (ids.empty() ? "; " : ", ") + group.id +
            (group.findings.size() > 1 ? " x" + std::to_string(group.findings.size()) : "");
   std::string text = (verdict.host.empty() ? "" : verdict.host + ": ") + what + ids;

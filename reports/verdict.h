@@ -20,7 +20,7 @@ inline constexpr const char* nothing_to_check_id = "nothing-to-check";
 struct Verdict {
   enum class Kind {
     pass,
-    fail,       ///< a finding of severity error, or a part that failed
+    fail,       ///< a finding of severity error or of that of --fail-on, or a part that failed
     nothing,    ///< neither GPU nor RDMA device
     incomplete, ///< the run ended early, and nothing was wrong until then
   };
@@ -30,12 +30,15 @@ struct Verdict {
   std::size_t errors = 0, warnings = 0, infos = 0; ///< findings
   std::size_t parts_run = 0, parts_failed = 0;
   std::optional<double> seconds; ///< from start to end
+  /// That of --fail-on, where it is what made the check fail.
+  std::optional<Severity> failed_on;
 };
 
 /// Empty unless this is a report of one `check`; a merged report has several.
 std::optional<Verdict> verdict_of(const Report& report);
 
-/// Findings that are errors or warnings, those of one id together; then the parts with their times;
+/// Findings that are errors or warnings, and infos if --fail-on makes them count, those of one id
+/// together; then the parts with their times;
 /// then PASS, FAIL or what else it came to, and where details are. Lines fit the style's width, or
 /// 80 columns, except messages without a terminal and fixes. With `verbose` without the findings,
 /// which are before it in full. "" for a report that is not of one `check`.

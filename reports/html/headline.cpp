@@ -6,6 +6,8 @@
 #include "reports/html/findings.h"
 #include "reports/simulation_words.h"
 #include "reports/table.h"
+#include "reports/verdict.h"
+#include "src/base/severity.h"
 #include "src/base/text.h"
 
 namespace shmemctl::html {
@@ -16,7 +18,8 @@ namespace {
 
 struct Counts {
   std::size_t errors = 0, warnings = 0, unfinished = 0, failed_rows = 0;
-  bool bad = false; ///< a run's exit code was not 0
+  bool bad = false;               ///< a run's exit code was not 0
+  const Shown* nothing = nullptr; ///< a check that had nothing to check
 
   std::string text() const {
     std::vector<std::string> words;
@@ -45,7 +48,10 @@ Counts counts_of(const std::vector<Shown>& shown, const Findings& compared) {
     const Report& report = one.report();
     count(report.findings);
     counts.unfinished += report.status != ReportStatus::complete;
-    counts.bad = counts.bad || report.exit_code != ExitCode::ok;
+    if (const auto verdict = verdict_of(report); verdict && verdict->kind == Verdict::Kind::nothing)
+      counts.nothing = &one;
+    else
+      counts.bad = counts.bad || report.exit_code != ExitCode::ok;
     counts.failed_rows += static_cast<std::size_t>(
         std::count_if(report.results.begin(), report.results.end(),
                       [](const ResultRow& row) { return row.status == RowStatus::fail; }));
@@ -58,6 +64,15 @@ std::string culprit_text(const FindingGroup& group) {
   constexpr std::size_t max_subjects = 2;
   const std::string subjects = listed(group.subjects(), max_subjects);
   return subjects.empty() ? group.first().id : subjects + " (" + group.first().id + ")";
+}
+
+/// The least severity that made a run fail, as its --fail-on asks.
+Severity least_that_failed(const std::vector<Shown>& shown) {
+  Severity least = Severity::error;
+  for (const Shown& one : shown)
+    if (has_finding(one.report().findings, one.report().fail_on))
+      least = std::min(least, one.report().fail_on);
+  return least;
 }
 
 /// "put size_bytes=4K"; "" if no row failed.
@@ -87,16 +102,20 @@ std::string bad_end(const std::vector<Shown>& shown) {
 json headline(const std::vector<Shown>& shown, const Findings& compared) {
   const Counts counts = counts_of(shown, compared);
   const std::vector<FindingGroup> groups = grouped_findings(shown, compared);
+  const Severity least = least_that_failed(shown);
   const FindingGroup* const worst =
-      !groups.empty() && groups.front().first().severity != Severity::info ? &groups.front()
-                                                                           : nullptr;
-  const bool has_error = counts.errors > 0;
-  const bool fails = has_error || counts.bad || counts.unfinished > 0 || counts.failed_rows > 0;
+      !groups.empty() && groups.front().first().severity >= std::min(least, Severity::warning)
+          ? &groups.front()
+          : nullptr;
+  const bool has_culprit = worst != nullptr && worst->first().severity >= least;
+  const bool fails = has_culprit || counts.bad || counts.unfinished > 0 || counts.failed_rows > 0;
   std::string text = fails                 ? "Something is wrong"
                      : counts.warnings > 0 ? "Works, with warnings"
                                            : "All well";
   std::string detail;
-  if (worst != nullptr && has_error == fails) {
+  if (!fails && counts.nothing != nullptr) {
+    text = labelled(counts.nothing->label, "Nothing to check: no GPU, no RDMA device");
+  } else if (worst != nullptr && has_culprit == fails) {
     text += ": " + culprit_text(*worst);
     detail = worst->first().message;
     std::vector<std::string> others; // ids of the same severity

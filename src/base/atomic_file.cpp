@@ -14,6 +14,7 @@
 #include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/base/file_descriptor.h"
+#include "src/base/status_line.h"
 
 namespace shmemctl {
 
@@ -150,6 +151,7 @@ void check_output_path(const std::string& path, bool force) {
 void write_file_atomically(const std::string& path, const std::string& content, bool force) {
   ++progress;
   if (path == "-") {
+    const StatusPause pause; // both may be one terminal
     write_all(STDOUT_FILENO, content, "stdout");
     return;
   }

@@ -9,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-from terminal import ROWS, Terminal  # first: it finds support
+from terminal import ROWS, Screen, Terminal  # first: it finds support
 from job_support import PATIENCE_S, marked, processes_with
 from support import BINARY, DATA, clean_environment, run
 
@@ -104,6 +104,13 @@ class Check(OperatorTest):
         self.assertRegex(out, r"(?m)^\[-\] bench .*bringup failed \(--fail-early\)$")
         self.assertRegex(out, "(?m)^FAIL: ")
 
+    def test_what_fail_on_asks_for_is_named_as_the_reason(self):
+        (self.folder / "sys").mkdir()
+        (self.folder / "proc").mkdir()
+        code, out, err = run("check", "--sysroot", self.folder, "--only", "topo", "--fail-on", "warning")
+        self.assertEqual(code, 1, err)
+        self.assertRegex(out, r"(?m)^FAIL: .*; 0 errors, \d+ warnings?(, \d+ info)? \(--fail-on warning\); [\d.]+ s$")
+
     def test_a_part_that_does_not_exist_is_answered_with_the_nearest(self):
         code, out, err = run("check", "--only", "bringpu")
         self.assertEqual((code, out), (2, ""))
@@ -138,6 +145,26 @@ class Waiting(OperatorTest):
                                 "--symmetric-size", "64M", flag)
             self.assertEqual(terminal.code, 0, terminal.screen.text())
             self.assertNotRegex(terminal.raw, r"shmemctl: \d+ s, ")
+
+    def test_data_on_the_terminal_is_not_behind_the_status(self):
+        terminal = Terminal(BINARY, "hotspots", "-D", "3", "--json", "-")
+        self.assertIn(terminal.code, (0, 1), terminal.screen.text())
+        self.assertTrue(any(STATUS.search(moment) for moment in terminal.moments), terminal.moments[:5])
+        screen = Screen(columns=1000000)
+        screen.feed(terminal.raw)
+        self.assertEqual(json.loads(screen.text())["command"][1], "hotspots", screen.text()[:200])
+
+    def test_a_page_that_takes_long_says_what_it_waits_for(self):
+        report, page = self.folder / "r.json", self.folder / "page.html"
+        run("topo", "--from", DATA / "nccl" / "hgx-8gpu-8nic.xml", "--json", report)
+        for command, written in ((f"html - -o {page}", page), ("show -", None)):
+            with self.subTest(command=command):
+                terminal = Terminal("/bin/bash", "-c", f"(sleep 2.5; cat {report}) | {BINARY} report {command}")
+                self.assertEqual(terminal.code, 0, terminal.screen.text())
+                self.assertTrue(any(re.search(r"^shmemctl: \d+ s, reading stdin$", moment, re.MULTILINE)
+                                    for moment in terminal.moments), terminal.moments[:5])
+                self.assertFalse(STATUS.search(terminal.screen.text()), terminal.screen.text())
+                self.assertTrue(written is None or written.exists())
 
     def test_a_watched_command_has_the_terminal_for_itself(self):
         terminal = Terminal(BINARY, "hotspots", "--during", "sh", "-c", "echo begun; sleep 2.5; echo ended")

@@ -56,6 +56,37 @@ TEST(Headline, OfWarningsAndOfNothing) {
                                      "counts": ""})"));
 }
 
+TEST(Headline, WhatFailOnMakesFailIsTheCulprit) {
+  LoadedReport loaded =
+      report_with({finding("numa-unknown", Severity::info, "GPU1"),
+                   finding("nic-hotspot-measured", Severity::warning, "node7 mlx5_1:1", "88%")});
+  loaded.report.exit_code = ExitCode::finding;
+  loaded.report.fail_on = Severity::warning;
+  json verdict = verdict_on(loaded);
+  EXPECT_EQ(verdict.at("level"), "fail");
+  EXPECT_EQ(verdict.at("text"), "Something is wrong: node7 mlx5_1:1 (nic-hotspot-measured).");
+  EXPECT_EQ(verdict.at("detail"), "88%");
+  loaded.report.fail_on = Severity::info;
+  loaded.report.findings.pop_back();
+  EXPECT_EQ(verdict_on(loaded).at("text"), "Something is wrong: GPU1 (numa-unknown).");
+}
+
+TEST(Headline, AMachineWithNothingToCheckIsNeitherWellNorWrong) {
+  LoadedReport loaded =
+      report_with({finding("nothing-to-check", Severity::warning, "machine", "no GPU")});
+  CheckRow part;
+  part.id = "doctor";
+  part.status = "pass";
+  part.group = "verdict";
+  loaded.report.checks = {part};
+  loaded.report.exit_code = ExitCode::unavailable;
+  const json verdict = verdict_on(loaded);
+  EXPECT_EQ(verdict.at("level"), "warning");
+  EXPECT_EQ(verdict.at("text"), "Nothing to check: no GPU, no RDMA device.");
+  loaded.report.findings.push_back(finding("memlock", Severity::error, "limits"));
+  EXPECT_EQ(verdict_on(loaded).at("text"), "Something is wrong: limits (memlock).");
+}
+
 TEST(Headline, WithoutAFindingItNamesTheRowOrTheEnd) {
   LoadedReport loaded = report_with({finding("slow-nic", Severity::warning, "n1 mlx5_0:1")});
   loaded.report.exit_code = ExitCode::finding;

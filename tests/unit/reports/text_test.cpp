@@ -563,6 +563,51 @@ TEST(FindingsText, ColourIsOnlyInTheMarkAndLinesFitTheTerminal) {
             "    fix: export NVSHMEM_HCA_LIST=mlx5_0:1,mlx5_1:1\n");
 }
 
+TEST(FindingsText, MoreThanThreeAlikeAreOneEntry) {
+  Findings findings;
+  const auto add = [&findings](const std::string& id, Severity severity, int number,
+                               const std::string& fix) {
+    findings.push_back({id, severity, "bench case" + std::to_string(number),
+                        "PE " + std::to_string(number) + " waited", fix});
+  };
+  for (int number = 0; number < 3; ++number)
+    add("noise", Severity::warning, number, "measure alone");
+  EXPECT_EQ(findings_text(findings, {}), "[!] noise  PE 0 waited\n    fix: measure alone\n"
+                                         "[!] noise  PE 1 waited\n    fix: measure alone\n"
+                                         "[!] noise  PE 2 waited\n    fix: measure alone\n");
+  add("other", Severity::info, 9, "nothing");
+  for (int number = 3; number < 12; ++number)
+    add("noise", Severity::warning, number, "measure alone");
+  EXPECT_EQ(
+      findings_text(findings, {}),
+      "[!] noise \u00d712  PE 0 waited\n"
+      "    and 11 more: bench case1, bench case2, bench case3, bench case4, bench case5, bench "
+      "case6, bench case7, bench case8 and 3 others; --verbose shows them\n"
+      "    fix: measure alone\n"
+      "[i] other  PE 9 waited\n"
+      "    fix: nothing\n");
+  const std::string whole = findings_text(findings, verbose_style());
+  for (int number = 0; number < 12; ++number)
+    EXPECT_NE(whole.find("PE " + std::to_string(number) + " waited"), std::string::npos) << whole;
+  TextStyle ascii;
+  ascii.utf8 = false;
+  EXPECT_EQ(findings_text(findings, ascii).find("[!] noise x12  "), 0U);
+  // Another fix is another matter, and of errors three messages are shown.
+  findings.clear();
+  for (int number = 0; number < 4; ++number)
+    add("lost", Severity::error, number, "start it again");
+  add("lost", Severity::error, 4, "look at its log");
+  for (Finding& finding : findings)
+    finding.subject = "job";
+  EXPECT_EQ(findings_text(findings, {}), "[x] lost \u00d74  PE 0 waited\n"
+                                         "    PE 1 waited\n"
+                                         "    PE 2 waited\n"
+                                         "    and 1 more; --verbose shows them\n"
+                                         "    fix: start it again\n"
+                                         "[x] lost  PE 4 waited\n"
+                                         "    fix: look at its log\n");
+}
+
 TEST(SummaryText, CountsWithRightPlurals) {
   Report report = sample_report();
   EXPECT_EQ(summary_text(report), "2 GPUs, 2 NICs. 2 checks (1 passed, 1 failed). 2 results (1 "

@@ -111,6 +111,34 @@ TEST(VerdictText, ARunThatEndedEarlyHasNotPassed) {
   EXPECT_NE(shown_of(report).find("\nFAIL: "), std::string::npos);
 }
 
+TEST(VerdictText, WhatFailOnAsksForIsNamedAsTheReason) {
+  Report report = good_check();
+  report.findings = {finding("noise", Severity::warning, "PE 0 waited"),
+                     finding("by-the-way", Severity::info, "nobody needs to know")};
+  EXPECT_EQ(shown_of(report).find("--fail-on"), std::string::npos);
+  report.fail_on = Severity::warning;
+  report.exit_code = ExitCode::finding;
+  std::string text = shown_of(report);
+  EXPECT_NE(text.find("\nFAIL: node7, 2 GPUs, 1 RDMA device; 0 errors, 1 warning, 1 info "
+                      "(--fail-on warning); 8.2 s\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("nobody needs to know"), std::string::npos) << text;
+  EXPECT_NE(nagios_line(report).find("1 RDMA device, --fail-on warning; noise |"),
+            std::string::npos)
+      << nagios_line(report);
+  // An info that fails the run is shown.
+  report.fail_on = Severity::info;
+  text = shown_of(report);
+  EXPECT_NE(text.find("[i] by-the-way  nobody needs to know\n    fix: mend it\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("(--fail-on info)"), std::string::npos) << text;
+  // An error needs no such reason.
+  report.findings.push_back(finding("nic-down", Severity::error, "mlx5_0 is down"));
+  EXPECT_EQ(shown_of(report).find("--fail-on"), std::string::npos);
+}
+
 TEST(VerdictText, LinesOfPartsFitTheTerminal) {
   Report report = good_check();
   report.checks.push_back(part("bench", "warning", "6 warnings: " + std::string(200, 'w'), 4.0));
