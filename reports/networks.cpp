@@ -257,7 +257,7 @@ void put_port(const char* key, const NetworkPort& port, json& to) {
     return;
   }
   to[key] = nullptr;
-  to[std::string(key) + "_reason"] = "the transport does not tell";
+  to[std::string(key) + "_reason"] = "the transport does not report";
 }
 
 NetworkPort port_from(const json& link, const char* key) {

@@ -258,7 +258,7 @@ std::vector<FindingReference> log_findings() {
        "Pass the topology of the node that the log is of: `--from FILE`."},
       {"log-rank-missing", group, "warning",
        "No line is of a rank that exists by what the others say.",
-       "The largest communicator of which a log tells the size, if more than half of its ranks "
+       "The largest communicator whose size a log shows, if more than half of its ranks "
        "have "
        "lines.",
        "Give the logs of all nodes; if these are all, the rank never started."},
@@ -266,7 +266,7 @@ std::vector<FindingReference> log_findings() {
        "A line is an error by its form (`NCCL WARN`, `UCX  ERROR`, the end of a traceback, ...) "
        "and "
        "the catalogue does not have it.",
-       "Marks by which libraries tell errors. Lines that differ in numbers only are one finding.",
+       "Marks of libraries' error lines. Lines that differ in numbers only are one finding.",
        "Look at the lines before it; add what you find out with `--catalogue FILE`."},
       {"nic-hotspot-logged", group, "warning",
        "By their logs, several ranks of a host use one NIC while others of the host carry nothing.",
@@ -325,7 +325,7 @@ std::vector<FindingReference> process_findings() {
       {"nvshmem-qp-layout", group, "error, warning",
        "An extension reads the queue pairs of NVSHMEM's IBGDA in the order that they had before "
        "3.5.19, and a later host library is loaded. Transfers between nodes time out or access "
-       "memory illegally. It is a warning if the extension does not tell its release.",
+       "memory illegally. It is a warning if the extension does not report its release.",
        "The version that is a text in the extension, and that of the host library; the extension "
        "names IBGDA's device state.",
        "Rebuild the extension from a revision that knows the new order, or load an NVSHMEM before "

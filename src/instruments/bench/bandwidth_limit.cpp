@@ -233,7 +233,7 @@ FoundLimit memory_limit(const Flow& flow) {
   double moved_GBps = 0;
   for (const auto& [gpu, rate_GBps] : flow.memory_GBps) {
     if (rate_GBps <= 0)
-      return none("the memory of GPU " + gpu + ": the driver does not tell its clock and width");
+      return none("the memory of GPU " + gpu + ": the driver does not report its clock and width");
     moved_GBps += rate_GBps;
   }
   constexpr double passes = 2; // a read and a write
@@ -275,7 +275,7 @@ FoundLimit host_limit(const Node& node, const Flow& flow) {
     if (!link)
       return none("the link of GPU " + gpu +
                   " to the host's memory, where the heap is: the node "
-                  "model does not tell its rate");
+                  "model does not report its rate");
     all.rate_GBps += link->rate_GBps;
     all.name = link->name;
   }
@@ -341,7 +341,7 @@ namespace {
 FoundLimit links_limit(const Node& node, const Flow& flow) {
   const auto out = together(node, flow.to), in = together(node, flow.from);
   if (!out || !in)
-    return none("the links between these GPUs: the node model does not tell their rate, or they "
+    return none("the links between these GPUs: the node model does not report their rate, or they "
                 "are linked one to one");
   return {out->rate_GBps <= in->rate_GBps ? out : in, ""};
 }
@@ -417,7 +417,7 @@ FoundLimit host_links_limit(const std::vector<HostLink>& by_pe, Direction direct
   for (const HostLink& own : by_pe) {
     if (!own.link)
       return none("the link of GPU " + own.pci_address +
-                  " to the host's memory: the node model does not tell its rate");
+                  " to the host's memory: the node model does not report its rate");
     if (!gpus.insert({own.machine_id, own.pci_address}).second)
       continue;
     all.rate_GBps += own.link->rate_GBps;

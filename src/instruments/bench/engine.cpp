@@ -176,7 +176,7 @@ private:
     if (auto limit = link_limit(ports))
       return {std::move(limit), ""};
     return {std::nullopt, "no limit is known for the ports that carried it: the node model does "
-                          "not tell the rate of one, or no wire has it"};
+                          "not report the rate of one, or no wire has it"};
   }
 
   /// The cores that each thread had, by name, on the PE where it had most.

@@ -46,7 +46,7 @@ int bound_cpu();
 /// @param cpu bound_cpu()
 Usage read_usage(const Sysroot& sysroot, int cpu, double at_s);
 
-/// Between two such readings, summed over the points of a case. What the kernel does not tell is
+/// Between two such readings, summed over the points of a case. What the kernel does not report is
 /// missing, not 0.
 struct Interference {
   int cpu = -1;

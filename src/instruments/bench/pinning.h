@@ -11,7 +11,7 @@
 
 namespace shmemctl::bench {
 
-/// The CPUs that the calling thread may use; empty if the kernel does not tell.
+/// The CPUs that the calling thread may use; empty if the kernel does not report.
 CpuSet thread_affinity();
 
 /// The value of --pin.

@@ -199,7 +199,7 @@ void find_unfulfilled(const PythonSite& site, std::vector<Problem>& problems) {
     }
 }
 
-/// Files that tell another release than their package.
+/// Files whose release is not that of their package.
 void find_foreign_files(const PythonSite& site, libraries::LibraryReader& reader,
                         std::vector<Problem>& problems) {
   for (const auto& [file, owners] : site.libraries) {
@@ -426,7 +426,7 @@ CheckResult software_cuda(const CheckContext& context) {
       return skipped("the copied tree has no release of the CUDA toolkit", setting);
     return warned(name + " does not name a CUDA toolkit",
                   setting +
-                      ": neither version.json, version.txt nor include/cuda.h tells a release",
+                      ": neither version.json, version.txt nor include/cuda.h has a release",
                   "export CUDA_HOME=/usr/local/cuda");
   }
   const std::vector<int> numbers = version_numbers(release->version);

@@ -494,7 +494,7 @@ Findings findings_of(const Result& result, const json& hotspots) {
                          ? "1 measurement was"
                          : fmt::format("{} measurements were", result.transient.size()),
                      words_of(worst, result)),
-         "other traffic or another process was in the way; --soak DURATION tells how often"});
+         "other traffic or another process was in the way; --soak DURATION shows how often"});
   }
   return findings;
 }

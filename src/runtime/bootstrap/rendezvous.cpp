@@ -14,7 +14,7 @@
 namespace shmemctl {
 
 namespace {
-constexpr std::size_t max_listed = 8, max_addresses_passed_on = 4;
+constexpr std::size_t max_listed = 8;
 } // namespace
 
 std::string list_ranks(const std::vector<int>& ranks, std::size_t total) {
@@ -83,7 +83,7 @@ Neighbours Membership::neighbours_of(int rank) const {
   for (int level = 0; level < levels_of(size_); ++level) {
     std::vector<std::string> addresses =
         members_.at(forward_neighbour(rank, size_, level)).addresses;
-    addresses.resize(std::min(addresses.size(), max_addresses_passed_on));
+    addresses.resize(std::min(addresses.size(), max_addresses));
     neighbours.addresses.push_back(std::move(addresses));
   }
   return neighbours;

@@ -14,7 +14,7 @@
 namespace shmemctl::nccl {
 
 /// Why a fact is unknown if NCCL has no attribute for it.
-inline constexpr const char* silent = "NCCL's XML does not tell";
+inline constexpr const char* silent = "NCCL's XML does not report";
 
 inline std::string line_of(const XmlElement& element) {
   return "line " + std::to_string(element.line);
