@@ -160,8 +160,8 @@ std::vector<FindingReference> topology_findings() {
        "`NVSHMEM_IB_ENABLE_IBGDA=1`."},
       {"topology-incomplete", group, "warning, info",
        "What the reader of the topology could not read, left out or took from elsewhere; or the "
-       "file contains no device that is recognised. What is printed about the node is then not the "
-       "whole node.",
+       "file contains no device that is recognised. The output then does not cover the whole "
+       "node.",
        "Each reader notes what it skips, with line and column.",
        "Record the machine again, or run `shmemctl topo` on the host itself."},
   };
@@ -305,7 +305,7 @@ std::vector<FindingReference> process_findings() {
        "A process has loaded one library from two files. Each has a state of its own, and which "
        "one "
        "a call reaches depends on the order of loading. Two NVSHMEM host libraries are an error.",
-       "`/proc/PID/maps`: files of one name, without version and hash, that are different files.",
+       "`/proc/PID/maps`: different files with the same name, apart from version and hash.",
        "Keep one: uninstall a package, or clean `LD_LIBRARY_PATH` and `LD_PRELOAD`."},
       {"mapping-differs", group, "warning, info",
        "The ports over which a rank communicates are not those that `topo` computes for the "

@@ -144,7 +144,7 @@ Interference interference_from(const std::string& text) {
     return out;
   } catch (const std::exception& problem) {
     throw Error(ExitCode::unavailable, "interference data of a PE", "read", problem.what(),
-                "run the same version of shmemctl on all nodes");
+                "run the same version of shmemctl on all hosts");
   }
 }
 

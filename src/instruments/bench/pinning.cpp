@@ -134,7 +134,7 @@ PinState pin_state_from(const std::string& text) {
             in.at("problem").get<std::string>()};
   } catch (const std::exception& problem) {
     throw Error(ExitCode::unavailable, "CPUs of a PE", "read", problem.what(),
-                "run the same version of shmemctl on all nodes");
+                "run the same version of shmemctl on all hosts");
   }
 }
 

@@ -33,7 +33,7 @@ PeVerdict pe_verdict_from(const std::string& text) {
     return verdict;
   } catch (const std::exception& problem) {
     throw Error(ExitCode::unavailable, "verification result of a PE", "read", problem.what(),
-                "run the same version of shmemctl on all nodes");
+                "run the same version of shmemctl on all hosts");
   }
 }
 

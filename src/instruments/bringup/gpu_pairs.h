@@ -56,7 +56,7 @@ struct GpuSummary {
   Findings findings;                      ///< gpu-pair-unreachable, gpu-memory-staged (warnings)
 };
 /// @param messages gpu_site_message() of every PE, by PE
-/// @param hosts where they run, by PE: two machines of one name have GPUs of their own
+/// @param hosts where they run, by PE: two machines with the same name have different GPUs
 /// Throws Error (unavailable) for a text that is none.
 GpuSummary merge_gpu_infos(const std::vector<std::string>& messages,
                            const std::vector<PeHost>& hosts);

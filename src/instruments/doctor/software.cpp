@@ -92,7 +92,7 @@ bool should_be_newest(const libraries::LibraryKind& kind) {
   return true;
 }
 
-/// What is wrong with the files of one name, the first of which is found.
+/// What is wrong with files that have the same name: the first of them is the one that is loaded.
 std::optional<Problem> judge_files(const std::vector<InstalledFile>& files,
                                    libraries::LibraryReader& reader) {
   const LibraryPointer first = reader.installed(files.front().path);

@@ -24,7 +24,7 @@ void GpuBackend::fill() {
   for (std::int32_t token = 0; token < tokens(); ++token)
     for (const float weight : expected_weights(row_key(setup_.seed, me_, token), shape.top_k))
       weights.push_back(weight);
-  // What experts write is theirs, so only what lies around it is looked at.
+  // Experts may write all of these regions: only the memory around them is checked.
   poison_regions({&layout_.outputs, &layout_.output_weights});
   poison_regions(GpuBackend::plan_regions());
   gpu_.copy(at<float>(layout_.weights), weights.data(), weights.size() * sizeof(float));
