@@ -242,11 +242,10 @@ private:
           transports.insert(runtime_.transports()[static_cast<std::size_t>(way)].transport->name());
     mine.nics = join({nics.begin(), nics.end()}, ", ");
     mine.transports = join({transports.begin(), transports.end()}, ", ");
-    const std::vector<std::string> texts = runtime_.gather_text(to_bytes(mine));
-    for (std::size_t pe = 0; pe < texts.size(); ++pe) {
-      const auto facts = value_of_pe<PeFacts>(texts[pe], pe, "NICs");
-      result_.job.nics[pe] = facts.nics;
-      result_.job.transports[pe] = facts.transports;
+    const std::vector<PeFacts> facts = runtime_.gather_values(mine, "NICs");
+    for (std::size_t pe = 0; pe < facts.size(); ++pe) {
+      result_.job.nics[pe] = facts[pe].nics;
+      result_.job.transports[pe] = facts[pe].transports;
     }
   }
 
