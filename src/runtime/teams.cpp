@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "src/base/deadline.h"
 #include "src/base/error.h"
-#include "src/base/secret.h"
 #include "src/base/wait.h"
 
 namespace shmemctl {
@@ -377,15 +375,6 @@ std::uint64_t hash_of(const std::vector<int>& members) {
 }
 
 } // namespace
-
-std::uint64_t Teams::unique_id() {
-  std::uint64_t id = 0;
-  while (id == 0) {
-    const Secret random = random_secret();
-    std::memcpy(&id, random.data(), sizeof id);
-  }
-  return id;
-}
 
 std::optional<TeamId> Teams::from_unique_id(std::uint64_t id, int my_number,
                                             const std::vector<int>& members) {
