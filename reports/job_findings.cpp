@@ -1,5 +1,5 @@
 // Findings about what was measured, computed or compared: jobs, hosts, copies, reports.
-#include "reports/finding_groups.h"
+#include "reports/finding_reference.h"
 
 namespace shmemctl {
 

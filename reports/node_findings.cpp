@@ -1,5 +1,5 @@
 // Findings about a node as it is: its topology and settings, its counters, processes and logs.
-#include "reports/finding_groups.h"
+#include "reports/finding_reference.h"
 
 namespace shmemctl {
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <list>
 
+#include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
-#include "src/base/timeout_hint.h"
 #include "src/runtime/bootstrap/collective_plan.h"
 #include "src/runtime/bootstrap/connect_peers.h"
 #include "src/runtime/bootstrap/interfaces.h"

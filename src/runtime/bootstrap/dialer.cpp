@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "src/base/timeout_hint.h"
+#include "src/base/deadline.h"
 #include "src/runtime/bootstrap/interfaces.h"
 
 namespace shmemctl {

@@ -4,10 +4,10 @@
 #include <cerrno>
 #include <sys/eventfd.h>
 
+#include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/base/service_thread.h"
 #include "src/base/text.h"
-#include "src/base/timeout_hint.h"
 #include "src/runtime/bootstrap/collective_plan.h"
 #include "src/runtime/bootstrap/interfaces.h"
 

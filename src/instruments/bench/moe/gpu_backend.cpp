@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernels/moe/cast.h"
-#include "src/base/timeout_hint.h"
+#include "src/base/deadline.h"
 #include "src/instruments/bench/moe/gpu_internode.h"
 #include "src/instruments/bench/moe/metadata_check.h"
 #include "src/instruments/bench/moe/rows.h"
