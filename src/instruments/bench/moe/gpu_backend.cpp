@@ -6,7 +6,7 @@
 #include "src/base/deadline.h"
 #include "src/instruments/bench/moe/gpu_internode.h"
 #include "src/instruments/bench/moe/metadata_check.h"
-#include "src/instruments/bench/moe/rows.h"
+#include "src/instruments/bench/moe/row_layout.h"
 
 namespace shmemctl::moe {
 
