@@ -326,7 +326,7 @@ void describe_job(Runtime& runtime, const Context& context, const Options& optio
 
 std::vector<std::string> gpu_models(Runtime& runtime) {
   const PeGpu* const gpu = runtime.gpu();
-  return runtime.gather_text(gpu ? gpu->site().name : std::string());
+  return runtime.gather_text(gpu ? gpu->info().name : std::string());
 }
 
 ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body) {

@@ -120,7 +120,7 @@ private:
 
   /// Mask of free slots that a team could have if all its lists (this many members in total) are
   /// stored here, with the flags that an agreement needs.
-  std::uint64_t offer(SlotClaims::Claim& claim, std::size_t list_members);
+  std::uint64_t mask_to_publish(SlotClaims::Claim& claim, std::size_t list_members);
   /// As a part of a change of the state.
   void create(State& state, TeamId slot, TeamMembers members);
   const TeamState& state_of(TeamId team) const { return state_.master().teams[team]; }

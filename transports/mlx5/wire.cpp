@@ -27,7 +27,7 @@ void serialize(Archive& archive, Hello& hello) {
                   !hello.ports.empty() && hello.ports.size() <= wire_limits::ports);
 }
 
-std::uint8_t offers_of(const HcaInfo& info) {
+std::uint8_t capabilities_of(const HcaInfo& info) {
   return static_cast<std::uint8_t>((info.orders_writes ? PeerInfo::orders_writes : 0) |
                                    ((info.atomic_bytes & 8) != 0 ? PeerInfo::atomics_8 : 0) |
                                    ((info.atomic_bytes & 4) != 0 ? PeerInfo::atomics_4 : 0));
@@ -46,10 +46,11 @@ QpCapabilities abilities_of(std::uint8_t local, std::uint8_t remote) {
 }
 
 void serialize(Archive& archive, PeerInfo& info) {
-  archive(info.qpn, info.first_psn, info.lid, info.mtu, info.ethernet, info.offers, info.device_id,
-          info.gid);
+  archive(info.qpn, info.first_psn, info.lid, info.mtu, info.ethernet, info.capabilities,
+          info.device_id, info.gid);
   archive.require(info.qpn < 1u << 24 && info.first_psn < 1u << 24 && info.ethernet <= 1 &&
-                  info.offers <= PeerInfo::all_offers && info.mtu >= 1 && info.mtu <= 5);
+                  info.capabilities <= PeerInfo::all_capabilities && info.mtu >= 1 &&
+                  info.mtu <= 5);
 }
 
 } // namespace shmemctl::mlx5

@@ -237,9 +237,10 @@ private:
     for (int pe = 0; pe < runtime_.n_pes(); ++pe)
       if (result_.job.endpoints[static_cast<std::size_t>(pe)].host !=
           runtime_.placement().my_node())
-        if (const int way = runtime_.transport_index_by_pe()[static_cast<std::size_t>(pe)];
-            way >= 0)
-          transports.insert(runtime_.transports()[static_cast<std::size_t>(way)].transport->name());
+        if (const int index = runtime_.transport_index_by_pe()[static_cast<std::size_t>(pe)];
+            index >= 0)
+          transports.insert(
+              runtime_.transports()[static_cast<std::size_t>(index)].transport->name());
     mine.nics = join({nics.begin(), nics.end()}, ", ");
     mine.transports = join({transports.begin(), transports.end()}, ", ");
     const std::vector<PeFacts> facts = runtime_.gather_values(mine, "NICs");

@@ -11,7 +11,7 @@
 namespace shmemctl::moe {
 
 std::int32_t shared_sms(const PeGpu& gpu) {
-  return std::max(1, gpu.site().multiprocessors / std::max(1, gpu.site().pes_on_device));
+  return std::max(1, gpu.info().multiprocessors / std::max(1, gpu.info().pes_on_device));
 }
 
 GpuSettings gpu_settings_of(const PeGpu& gpu, const Setup& setup, const MoePath& path) {
@@ -177,7 +177,7 @@ std::optional<BrokenRule> gpu_broken_rule(const PeGpu& gpu, const Setup& setup,
   }
   const int min_sms = settings.min_num_sms(), max_sms = std::max(min_sms, shared_sms(gpu));
   if (setup.num_sms > max_sms)
-    return at_most("num-sms", max_sms, fmt::format(", which a PE has of {}", gpu.site().name),
+    return at_most("num-sms", max_sms, fmt::format(", which a PE has of {}", gpu.info().name),
                    setup.num_sms, max_sms);
   if (setup.num_sms > 0 && setup.num_sms < min_sms)
     return BrokenRule{"num-sms",
