@@ -107,7 +107,7 @@ private:
   static std::vector<std::string> groups_of(const CLI::App& app) {
     std::vector<std::string> groups;
     for (const CLI::Option* option : app.get_options())
-      if (!shown_by_position(*option) && !option->get_group().empty() &&
+      if (!is_positional(*option) && !option->get_group().empty() &&
           std::find(groups.begin(), groups.end(), option->get_group()) == groups.end())
         groups.push_back(option->get_group());
     return groups;
@@ -243,7 +243,7 @@ std::string value_name(const CLI::Option& option) {
     return text.substr(set + 1);
   if (starts_with(text, "{,")) // an empty text is a value too
     return text.erase(1, 1);
-  if (text == "TEXT" && shown_by_position(option))
+  if (text == "TEXT" && is_positional(option))
     return "";
   if (text == "INT" || text == "UINT")
     return "N";
@@ -297,7 +297,7 @@ std::string option_text(const CLI::Option& option, bool with_range) {
   };
   std::vector<std::string> excluded;
   for (const CLI::Option* other : option.get_excludes())
-    excluded.push_back(shown_by_position(*other) ? other->get_name(true) : other->get_name());
+    excluded.push_back(is_positional(*other) ? other->get_name(true) : other->get_name());
   std::sort(excluded.begin(), excluded.end()); // sets of pointers have no stable order
   if (!excluded.empty())
     add("Not together with " + join(excluded, ", ") + ".");

@@ -425,8 +425,7 @@ CheckResult software_cuda(const CheckContext& context) {
     if (!sysroot.live())
       return skipped("the copied tree has no release of the CUDA toolkit", setting);
     return warned(name + " does not name a CUDA toolkit",
-                  setting +
-                      ": neither version.json, version.txt nor include/cuda.h has a release",
+                  setting + ": neither version.json, version.txt nor include/cuda.h has a release",
                   "export CUDA_HOME=/usr/local/cuda");
   }
   const std::vector<int> numbers = version_numbers(release->version);

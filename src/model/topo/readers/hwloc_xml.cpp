@@ -184,8 +184,8 @@ struct Matrix {
   std::vector<long long> values; ///< MB/s, row by row
 };
 
-/// Several children with the same name hold pieces of one list; what is longer than any machine's is
-/// cut, so that it does not fit.
+/// Several children with the same name hold pieces of one list; what is longer than any machine's
+/// is cut, so that it does not fit.
 std::vector<std::string> values_of(const XmlElement& element, const std::string& child_name) {
   std::vector<std::string> words;
   std::size_t size = 0;

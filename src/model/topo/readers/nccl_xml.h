@@ -68,8 +68,8 @@ struct NetDevice {
   bool merged = false;      ///< the <pci> around it is that of the first of several merged devices
 };
 
-/// The devices of one <nic> element, in file order: nets with the same name are the ports of one device.
-/// `pci` and `numa` are left to the caller; a net without name gives a NIC without name.
+/// The devices of one <nic> element, in file order: nets with the same name are the ports of one
+/// device. `pci` and `numa` are left to the caller; a net without name gives a NIC without name.
 /// @param on_pci the <nic> is below a <pci>, whose function the devices share
 std::vector<NetDevice> devices_of(const XmlElement& nic, bool on_pci);
 
