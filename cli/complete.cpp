@@ -31,21 +31,6 @@ std::string short_text(const std::string& text) {
              : result.substr(0, result.rfind(' ', longest_description - 3)) + "...";
 }
 
-std::vector<const CLI::App*> children_of(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App* child) { return !child->get_group().empty(); });
-}
-
-const CLI::App* child_named(const CLI::App& app, const std::string& name) {
-  for (const CLI::App* child : children_of(app))
-    if (child->get_name() == name)
-      return child;
-  return nullptr;
-}
-
-bool is_positional(const CLI::Option& option) {
-  return option.get_snames().empty() && option.get_lnames().empty();
-}
-
 bool takes_value(const CLI::Option& option) {
   return option.get_items_expected_max() > 0 && option.get_expected_min() > 0;
 }
@@ -133,13 +118,13 @@ public:
     } else if (!only_arguments_ && starts_with(word, "-") && word.size() > 1) {
       pass_flag(word);
     } else if (begins_command()) {
-      const CLI::App* own = child_named(*chain_.front(), word);
+      const CLI::App* own = find_subcommand(*chain_.front(), word);
       foreign_ = own == nullptr; // another program, whose arguments are its own
       chain_.resize(1);
       if (own != nullptr)
         chain_.push_back(own);
       during_ = only_arguments_ = false;
-    } else if (const CLI::App* child = child_named(*chain_.back(), word)) {
+    } else if (const CLI::App* child = find_subcommand(*chain_.back(), word)) {
       chain_.push_back(child);
     }
   }
@@ -162,7 +147,7 @@ public:
     } else if (begins_command()) {
       add_subcommands(*chain_.front(), current, result);
       result.besides = ShellWords::commands;
-    } else if (!children_of(*chain_.back()).empty()) {
+    } else if (!listed_subcommands(*chain_.back()).empty()) {
       add_subcommands(*chain_.back(), current, result);
     } else {
       add_arguments(current, result);
@@ -226,7 +211,7 @@ private:
   }
 
   static void add_subcommands(const CLI::App& app, const std::string& current, Candidates& to) {
-    for (const CLI::App* child : children_of(app))
+    for (const CLI::App* child : listed_subcommands(app))
       add(child->get_name(), child->get_description(), current, to);
   }
 

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <unistd.h>
 
+#include "cli/help_format.h"
 #include "cli/similar_names.h"
 #include "cli/usage_error.h"
 #include "src/base/error.h"
@@ -52,10 +53,6 @@ bool stores_option(const CLI::Option& option, const std::string& flag) {
   return option.get_description().find("[SHMEMCTL_" + option_name(flag)) != std::string::npos;
 }
 
-std::vector<const CLI::App*> children_in_file(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App*) { return true; });
-}
-
 /// Flags that ask for something other than a run cannot be set in a file.
 bool may_stand_in_file(const std::string& flag) {
   return flag != "help" && flag != "version" && flag != "config";
@@ -67,7 +64,7 @@ void add_flags(const CLI::App& app, bool recurse, std::vector<std::string>& flag
       if (may_stand_in_file(name))
         flags.push_back(name);
   if (recurse)
-    for (const CLI::App* child : children_in_file(app))
+    for (const CLI::App* child : all_subcommands(app))
       add_flags(*child, true, flags);
 }
 
@@ -81,7 +78,7 @@ const CLI::App& section_of(const CLI::App& root, const ConfigEntry& entry) {
   for (const std::string& word : entry.section) {
     std::vector<std::string> names;
     const CLI::App* next = nullptr;
-    for (const CLI::App* child : children_in_file(*app)) {
+    for (const CLI::App* child : all_subcommands(*app)) {
       names.push_back(child->get_name());
       if (child->get_name() == word)
         next = child;

@@ -9,8 +9,8 @@
 
 #include "cli/config_file.h"
 #include "reports/report.h"
+#include "src/base/error.h"
 #include "src/base/options.h"
-#include "src/base/print_error.h"
 
 namespace shmemctl {
 

@@ -64,7 +64,7 @@ ExitCode run_explain(Session& session, const Options& options, const ExplainFlag
   std::uint64_t lines = 0;
   for (const std::string& file : files) {
     session.phase("reading " + (file == "-" ? "stdin" : file));
-    scan.read(file);
+    scan.scan_file(file);
   }
   const explain::LogFacts facts = scan.facts();
   for (const explain::LogFile& file : facts.files)

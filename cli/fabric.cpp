@@ -10,7 +10,7 @@
 #include "cli/session.h"
 #include "reports/networks.h"
 #include "reports/text.h"
-#include "src/base/severity.h"
+#include "src/base/finding.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
 #include "src/instruments/bench/path.h"

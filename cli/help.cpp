@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/context.h"
+#include "cli/help_format.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 
@@ -17,12 +18,10 @@ namespace {
 ExitCode print_help(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* at = &app;
   for (const std::string& word : words) {
-    const auto children =
-        at->get_subcommands([&word](const CLI::App* child) { return child->get_name() == word; });
-    if (children.empty())
+    at = find_subcommand(*at, word);
+    if (at == nullptr)
       throw Error(ExitCode::usage, "help", "", "unknown subcommand " + printable(word),
                   "run shmemctl --help, which lists all subcommands");
-    at = children.front();
   }
   std::cout << at->get_formatter()->make_help(at, "", CLI::AppFormatMode::Normal);
   return ExitCode::ok;

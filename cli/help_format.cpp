@@ -27,17 +27,8 @@ std::size_t range_offset(const std::string& type) {
   return std::string::npos;
 }
 
-bool shown_by_position(const CLI::Option& option) {
-  return option.get_snames().empty() && option.get_lnames().empty();
-}
-
 std::string flags_text(const CLI::Option& option) {
-  std::vector<std::string> flags;
-  for (const std::string& name : option.get_snames())
-    flags.push_back("-" + name);
-  for (const std::string& name : option.get_lnames())
-    flags.push_back("--" + name);
-  std::string text = join(flags, ", ");
+  std::string text = join(flags_of(option), ", ");
   if (option.get_snames().empty())
     text.insert(0, "    "); // long names are in one column
   const std::string value = value_name(option);
@@ -116,7 +107,7 @@ private:
   static std::vector<std::string> groups_of(const CLI::App& app) {
     std::vector<std::string> groups;
     for (const CLI::Option* option : app.get_options())
-      if (!shown_by_position(*option) && !option->get_group().empty() &&
+      if (!is_positional(*option) && !option->get_group().empty() &&
           std::find(groups.begin(), groups.end(), option->get_group()) == groups.end())
         groups.push_back(option->get_group());
     return groups;
@@ -155,7 +146,7 @@ private:
                    std::string& text) const {
     std::string lines;
     for (const CLI::Option* option : app.get_options())
-      if (shown_by_position(*option) == positional && !option->get_group().empty() &&
+      if (is_positional(*option) == positional && !option->get_group().empty() &&
           (positional || option->get_group() == group))
         add_entry(positional ? argument_name(*option) : flags_text(*option),
                   option_text(*option, false), lines);
@@ -164,8 +155,7 @@ private:
   }
 
   void add_subcommands(const CLI::App& app, std::string& text) const {
-    const auto children =
-        app.get_subcommands([](const CLI::App* child) { return !child->get_group().empty(); });
+    const std::vector<const CLI::App*> children = listed_subcommands(app);
     std::vector<std::string> groups;
     for (const CLI::App* child : children)
       if (std::find(groups.begin(), groups.end(), child->get_group()) == groups.end())
@@ -206,6 +196,43 @@ private:
 
 } // namespace
 
+std::vector<const CLI::App*> listed_subcommands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App* child) {
+    return !child->get_name().empty() && !child->get_group().empty();
+  });
+}
+
+std::vector<std::string> subcommand_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* child : listed_subcommands(app))
+    names.push_back(child->get_name());
+  return names;
+}
+
+std::vector<const CLI::App*> all_subcommands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+const CLI::App* find_subcommand(const CLI::App& app, const std::string& name) {
+  for (const CLI::App* child : all_subcommands(app))
+    if (child->get_name() == name)
+      return child;
+  return nullptr;
+}
+
+std::vector<std::string> flags_of(const CLI::Option& option) {
+  std::vector<std::string> flags;
+  for (const std::string& name : option.get_snames())
+    flags.push_back("-" + name);
+  for (const std::string& name : option.get_lnames())
+    flags.push_back("--" + name);
+  return flags;
+}
+
+bool is_positional(const CLI::Option& option) {
+  return option.get_snames().empty() && option.get_lnames().empty();
+}
+
 std::string value_name(const CLI::Option& option) {
   if (option.get_items_expected_max() == 0 || option.get_expected_min() == 0)
     return "";
@@ -216,7 +243,7 @@ std::string value_name(const CLI::Option& option) {
     return text.substr(set + 1);
   if (starts_with(text, "{,")) // an empty text is a value too
     return text.erase(1, 1);
-  if (text == "TEXT" && shown_by_position(option))
+  if (text == "TEXT" && is_positional(option))
     return "";
   if (text == "INT" || text == "UINT")
     return "N";
@@ -270,7 +297,7 @@ std::string option_text(const CLI::Option& option, bool with_range) {
   };
   std::vector<std::string> excluded;
   for (const CLI::Option* other : option.get_excludes())
-    excluded.push_back(shown_by_position(*other) ? other->get_name(true) : other->get_name());
+    excluded.push_back(is_positional(*other) ? other->get_name(true) : other->get_name());
   std::sort(excluded.begin(), excluded.end()); // sets of pointers have no stable order
   if (!excluded.empty())
     add("Not together with " + join(excluded, ", ") + ".");
@@ -282,13 +309,11 @@ std::string option_text(const CLI::Option& option, bool with_range) {
 }
 
 std::string synopsis_of(const CLI::App& app, const std::string& command_name) {
-  const auto children =
-      app.get_subcommands([](const CLI::App* child) { return !child->get_group().empty(); });
-  if (!children.empty())
+  if (!listed_subcommands(app).empty())
     return command_name + " SUBCOMMAND ...";
   std::string text = command_name + " [OPTIONS]";
   for (const CLI::Option* option : app.get_options())
-    if (shown_by_position(*option) && !option->get_group().empty())
+    if (is_positional(*option) && !option->get_group().empty())
       text += option->get_required() ? " " + argument_name(*option)
                                      : " [" + argument_name(*option) + "]";
   return app.get_prefix_command() ? text + " CMD ARGS..." : text;

@@ -1,6 +1,7 @@
 #pragma once
 
-// How --help, the reference and the errors name options and their values: "SECONDS", "{ht,ll}".
+// The subcommands and options of the parser as --help, the reference, errors and completion name
+// them, and the values of options: "SECONDS", "{ht,ll}".
 
 #include <CLI/CLI.hpp>
 
@@ -9,6 +10,20 @@
 #include <vector>
 
 namespace shmemctl {
+
+/// The subcommands that help lists.
+std::vector<const CLI::App*> listed_subcommands(const CLI::App& app);
+/// Their names.
+std::vector<std::string> subcommand_names(const CLI::App& app);
+/// Those that help does not list, too.
+std::vector<const CLI::App*> all_subcommands(const CLI::App& app);
+/// Listed or not; null if there is no such subcommand.
+const CLI::App* find_subcommand(const CLI::App& app, const std::string& name);
+
+/// With their dashes, short ones first; none of a positional argument.
+std::vector<std::string> flags_of(const CLI::Option& option);
+/// Whether the option is a positional argument.
+bool is_positional(const CLI::Option& option);
 
 /// The name of an option's value, without its range: "SECONDS", "{pair,pairs,matrix}" for a fixed
 /// set, "N" or "NUMBER" if the option names none; "" for a switch, and for a positional argument

@@ -19,7 +19,7 @@ struct Group {
 /// A flag that has no row here is listed under "Options".
 constexpr Group option_groups[] = {
     {"bench", "Sizes and traffic", "min-bytes max-bytes step-factor traffic pair bidir window"},
-    {"bench", "Who issues, and where the buffers are", "initiator memory scope ctas threads graph"},
+    {"bench", "Initiator and memory of the buffers", "initiator memory scope ctas threads graph"},
     {"bench", "Duration, pinning, verification", "iters warmup duration pin seed no-verify quick"},
     {"moe", "Model", "num-tokens hidden num-topk num-experts expert-alignment seed"},
     {"moe", "Routing", "routing num-groups num-topk-groups masked uneven record"},

@@ -24,7 +24,7 @@ public:
 
   /// Adds `host_differences` and findings to the report. Does nothing for fewer than two hosts
   /// without a golden one.
-  /// @param places of the hosts, to tell those of one name apart: "PE 3", a report's file
+  /// @param places of the hosts, to distinguish those with the same name: "PE 3", a report's file
   void judge(std::vector<HostFacts> hosts, const std::vector<std::string>& places,
              Report& to) const;
 
@@ -33,7 +33,7 @@ public:
 
 private:
   std::string golden_file_;
-  std::optional<HostFacts> golden_; ///< its name tells the file, too
+  std::optional<HostFacts> golden_; ///< its name includes the file's
 };
 
 } // namespace shmemctl

@@ -12,14 +12,15 @@
 #include <unistd.h>
 #include <utility>
 
+#include "cli/help_format.h"
 #include "cli/host_description.h"
 #include "cli/session.h"
 #include "cli/terminal.h"
 #include "reports/text.h"
+#include "src/base/finding.h"
 #include "src/base/input.h"
 #include "src/base/options.h"
 #include "src/base/secret_filter.h"
-#include "src/base/severity.h"
 #include "src/base/text.h"
 #include "src/instruments/hotspots/gather_hosts.h"
 #include "src/instruments/hotspots/watch.h"
@@ -547,10 +548,8 @@ std::vector<std::string> with_watch_interval(std::vector<std::string> arguments,
 
 std::vector<std::string> take_watched_command(const CLI::App& app, Context& context,
                                               std::vector<std::string> arguments) {
-  const auto all = app.get_subcommands([](const CLI::App*) { return true; });
-  const auto is_subcommand = [&all](const std::string& word) {
-    return std::any_of(all.begin(), all.end(),
-                       [&word](const CLI::App* child) { return child->get_name() == word; });
+  const auto is_subcommand = [&app](const std::string& word) {
+    return find_subcommand(app, word) != nullptr;
   };
   const auto subcommand = std::find_if(arguments.begin(), arguments.end(), is_subcommand);
   if (subcommand == arguments.end() || *subcommand != "hotspots")

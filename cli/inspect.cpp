@@ -15,10 +15,10 @@
 #include "cli/terminal.h"
 #include "reports/text.h"
 #include "src/base/file_tree.h"
+#include "src/base/finding.h"
 #include "src/base/input.h"
 #include "src/base/options.h"
 #include "src/base/secret_filter.h"
-#include "src/base/severity.h"
 #include "src/base/text.h"
 #include "src/instruments/gather/gather.h"
 #include "src/instruments/inspect/inspect.h"
@@ -78,10 +78,11 @@ int parse_pid(const std::string& text) {
 }
 
 void check_flags(const InspectFlags& flags) {
-  const int ways =
+  const int selections =
       (flags.pids.empty() ? 0 : 1) + (flags.user.empty() ? 0 : 1) + (flags.all ? 1 : 0);
-  if (ways != 1)
-    throw bad_inspect("inspect", ways == 0 ? "no process is named" : "processes are named twice",
+  if (selections != 1)
+    throw bad_inspect("inspect",
+                      selections == 0 ? "no process is named" : "processes are named twice",
                       "pass the PIDs of processes, or --user NAME, or --all");
   if (flags.duration_s && !flags.watch_s)
     throw bad_inspect("--duration", "there is nothing that it ends", "add --watch SECONDS");

@@ -10,9 +10,9 @@
 #include "cli/host_description.h"
 #include "cli/session.h"
 #include "reports/text.h"
+#include "src/base/finding.h"
 #include "src/base/json_values.h"
 #include "src/base/secret_filter.h"
-#include "src/base/severity.h"
 #include "src/base/signal_name.h"
 #include "src/base/watchdog.h"
 #include "src/instruments/bringup/bringup.h"
@@ -326,7 +326,7 @@ void describe_job(Runtime& runtime, const Context& context, const Options& optio
 
 std::vector<std::string> gpu_models(Runtime& runtime) {
   const PeGpu* const gpu = runtime.gpu();
-  return runtime.gather_text(gpu ? gpu->site().name : std::string());
+  return runtime.gather_text(gpu ? gpu->info().name : std::string());
 }
 
 ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body) {

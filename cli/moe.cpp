@@ -103,7 +103,7 @@ moe::JobRank job_rank(Runtime& runtime, JobSession& session, const std::string& 
   rank.barrier = [&runtime] { runtime.barrier(); };
   rank.gather = [&runtime](const std::string& text) { return runtime.gather_text(text); };
   if (session.leads())
-    rank.tell = [](const std::string& text) {
+    rank.print_line = [](const std::string& text) {
       std::cerr << "shmemctl: " << safe_text(text) << std::endl;
     };
   rank.step = [&, where](const std::string& name) { begin_step(runtime, session, where + name); };

@@ -45,21 +45,6 @@ constexpr ExitCodeRow exit_codes[] = {
 
 // ---- What the parser knows -----------------------------------------------------------------
 
-std::vector<const CLI::App*> subcommands_of(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App* child) {
-    return !child->get_name().empty() && !child->get_group().empty(); // "" is a hidden one
-  });
-}
-
-std::vector<std::string> flags_in_reference(const CLI::Option& option) {
-  std::vector<std::string> flags;
-  for (const std::string& name : option.get_snames())
-    flags.push_back("-" + name);
-  for (const std::string& name : option.get_lnames())
-    flags.push_back("--" + name);
-  return flags;
-}
-
 struct Page {
   const CLI::App* app = nullptr;
   std::string command_name; ///< "shmemctl report diff"
@@ -67,7 +52,7 @@ struct Page {
 
 void collect(const CLI::App& app, const std::string& command_name, std::vector<Page>& pages) {
   pages.push_back({&app, command_name});
-  for (const CLI::App* child : subcommands_of(app))
+  for (const CLI::App* child : listed_subcommands(app))
     collect(*child, command_name + " " + child->get_name(), pages);
 }
 
@@ -89,7 +74,7 @@ Shown options_of(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (option == app.get_help_ptr() || option->get_group().empty())
       continue;
-    (flags_in_reference(*option).empty() ? shown.positional : shown.flags).push_back(option);
+    (is_positional(*option) ? shown.positional : shown.flags).push_back(option);
   }
   return shown;
 }
@@ -121,7 +106,7 @@ std::string markdown_options(const std::vector<const CLI::Option*>& options) {
   std::string text = "| option | meaning |\n| --- | --- |\n";
   for (const CLI::Option* option : options) {
     std::vector<std::string> names;
-    for (const std::string& flag : flags_in_reference(*option))
+    for (const std::string& flag : flags_of(*option))
       names.push_back(code(flag));
     std::string head = join(names, ", ");
     if (head.empty())
@@ -139,7 +124,7 @@ constexpr const char* generated_note =
 
 std::string markdown_command(const Page& page) {
   const CLI::App& app = *page.app;
-  const std::vector<const CLI::App*> children = subcommands_of(app);
+  const std::vector<const CLI::App*> children = listed_subcommands(app);
   std::string text = std::string(generated_note) + "# `" + page.command_name + "`\n\n" +
                      cell(app.get_description()) + ".\n\n```\n" +
                      synopsis_of(*page.app, page.command_name) + "\n```\n";
@@ -170,7 +155,7 @@ std::string takers_of(const std::string& name, const std::vector<Page>& pages, s
   std::vector<std::string> takers;
   for (const Page& page : pages)
     for (const CLI::Option* option : page.app->get_options())
-      for (const std::string& each : flags_in_reference(*option))
+      for (const std::string& each : flags_of(*option))
         if (each == wanted)
           takers.push_back(page.app->get_parent() == nullptr
                                ? "all"
@@ -360,7 +345,7 @@ std::string roff_options(const std::vector<const CLI::Option*>& options) {
   std::string text;
   for (const CLI::Option* option : options) {
     std::vector<std::string> names;
-    for (const std::string& flag : flags_in_reference(*option))
+    for (const std::string& flag : flags_of(*option))
       names.push_back("\\fB" + roff(flag) + "\\fR");
     std::string head = join(names, ", ");
     if (head.empty())
@@ -382,7 +367,7 @@ std::string man_page(const Page& page, const CLI::App& root) {
   std::string text = roff_head(name, 1);
   text += ".SH NAME\n" + roff(name) + " \\- " + roff(app.get_description()) + "\n";
   text += ".SH SYNOPSIS\n.B " + roff(synopsis_of(*page.app, page.command_name)) + "\n";
-  if (const auto children = subcommands_of(app); !children.empty()) {
+  if (const auto children = listed_subcommands(app); !children.empty()) {
     text += ".SH SUBCOMMANDS\n";
     for (const CLI::App* child : children)
       text += ".TP\n\\fB" + roff(child->get_name()) + "\\fR\n" + roff(child->get_description()) +

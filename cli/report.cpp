@@ -24,9 +24,9 @@
 #include "reports/report_file.h"
 #include "reports/text.h"
 #include "src/base/atomic_file.h"
+#include "src/base/error.h"
+#include "src/base/finding.h"
 #include "src/base/input.h"
-#include "src/base/print_error.h"
-#include "src/base/severity.h"
 #include "src/base/text.h"
 #include "src/base/watchdog.h"
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/context.h"
+#include "cli/help_format.h"
 #include "cli/moe_flags.h"
 #include "cli/progress.h"
 #include "cli/similar_names.h"
@@ -29,20 +30,6 @@ struct RunFlags {
 
 Error bad_invocation(const std::string& problem, const std::string& fix) {
   return {ExitCode::usage, "run", "", problem, fix};
-}
-
-bool is_own_subcommand(const CLI::App& app, const std::string& argument) {
-  const auto names = app.get_subcommands([](const CLI::App*) { return true; });
-  return std::any_of(names.begin(), names.end(),
-                     [&argument](const CLI::App* child) { return child->get_name() == argument; });
-}
-
-std::vector<std::string> names_of_subcommands(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* child :
-       app.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); }))
-    names.push_back(child->get_name());
-  return names;
 }
 
 /// Rejects common flags before `run` that name the command's report: N PEs would write it N times.
@@ -103,7 +90,7 @@ LaunchRequest launch_request(const Context& context, const RunFlags& flags, cons
     throw bad_invocation(
         printable(command[0]) + " is not an option of run",
         "write options of the command after it; shmemctl run --help shows those of run");
-  const bool own = !command.empty() && is_own_subcommand(app, command[0]);
+  const bool own = !command.empty() && find_subcommand(app, command[0]) != nullptr;
   if (own) {
     request.program = own_program();
     command.insert(command.begin(), "shmemctl");
@@ -151,7 +138,7 @@ void require_program(const CLI::App& app, const std::string& name, const Environ
     find_program(name, environment);
   } catch (const Error& error) {
     const std::vector<std::string> meant = name.find('/') == std::string::npos
-                                               ? similar_names(name, names_of_subcommands(app))
+                                               ? similar_names(name, subcommand_names(app))
                                                : std::vector<std::string>();
     if (meant.empty())
       throw;

@@ -37,18 +37,6 @@ bool is_option(const std::string& argument) {
          std::isdigit(static_cast<unsigned char>(argument[1])) == 0 && argument[1] != '.';
 }
 
-/// Without those that help does not list.
-std::vector<const CLI::App*> known_children(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App* child) { return !child->get_group().empty(); });
-}
-
-std::vector<std::string> known_subcommands(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* child : known_children(app))
-    names.push_back(child->get_name());
-  return names;
-}
-
 bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -57,22 +45,21 @@ std::string suggestion(const std::vector<std::string>& names) {
   return names.empty() ? "" : "did you mean " + either(names) + "? ";
 }
 
-/// The long names of an option, else the short ones, with their dashes; none of an argument.
-std::vector<std::string> flags_of(const CLI::Option& option) {
-  std::vector<std::string> flags;
-  for (const std::string& name : option.get_lnames())
-    flags.push_back("--" + name);
-  if (flags.empty())
-    for (const std::string& name : option.get_snames())
-      flags.push_back("-" + name);
+/// The long flags of an option, else the short ones.
+std::vector<std::string> suggested_flags(const CLI::Option& option) {
+  std::vector<std::string> flags = flags_of(option);
+  if (!option.get_lnames().empty())
+    flags.erase(std::remove_if(flags.begin(), flags.end(),
+                               [](const std::string& flag) { return !starts_with(flag, "--"); }),
+                flags.end());
   return flags;
 }
 
-std::vector<std::string> flags_of(const Chain& chain) {
+std::vector<std::string> suggested_flags(const Chain& chain) {
   std::vector<std::string> flags;
   for (const CLI::App* app : chain)
     for (const CLI::Option* option : app->get_options())
-      for (std::string& flag : flags_of(*option))
+      for (std::string& flag : suggested_flags(*option))
         flags.push_back(std::move(flag));
   return flags;
 }
@@ -135,8 +122,8 @@ std::vector<std::string> case_names() {
 
 /// "report diff" of diff, "bench put" of put; "" if no subcommand takes that word first.
 std::string subcommand_before(const CLI::App& root, const std::string& word) {
-  for (const CLI::App* child : known_children(root))
-    if (has(known_subcommands(*child), word))
+  for (const CLI::App* child : listed_subcommands(root))
+    if (has(subcommand_names(*child), word))
       return child->get_name() + " " + word;
   return has(case_names(), word) ? "bench " + word : "";
 }
@@ -152,7 +139,7 @@ UsageError unknown_subcommand(const Chain& chain, const std::string& argument) {
       meant.push_back(other);
   }
   if (meant.empty())
-    meant = similar_names(argument, known_subcommands(*chain.back()));
+    meant = similar_names(argument, subcommand_names(*chain.back()));
   return {command + ": unknown subcommand " + printable(argument),
           suggestion(meant) + command + " --help lists all subcommands"};
 }
@@ -161,7 +148,7 @@ UsageError unknown_subcommand(const Chain& chain, const std::string& argument) {
 std::vector<std::string> takers_of(const std::string& flag, const CLI::App& app,
                                    const std::string& path) {
   std::vector<std::string> takers;
-  for (const CLI::App* child : known_children(app)) {
+  for (const CLI::App* child : listed_subcommands(app)) {
     const std::string name = (path.empty() ? "" : path + " ") + child->get_name();
     if (child->get_option_no_throw(flag) != nullptr)
       takers.push_back(name);
@@ -172,7 +159,7 @@ std::vector<std::string> takers_of(const std::string& flag, const CLI::App& app,
 }
 
 std::string meant_flag(const Chain& chain, const std::string& flag) {
-  const std::vector<std::string> flags = flags_of(chain);
+  const std::vector<std::string> flags = suggested_flags(chain);
   const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
   if (const std::string meant = synonym(flag_synonyms, lower(name));
       !meant.empty() && has(flags, meant.substr(0, meant.find(' '))))
@@ -211,19 +198,19 @@ UsageError unknown_option(const Chain& chain, const std::string& argument) {
 /// The flag of a subcommand that takes this word as its value: "--policy optimal".
 std::string flag_with_value(const Chain& chain, const std::string& word) {
   for (const CLI::Option* option : chain.back()->get_options())
-    if (const auto values = value_set(*option); !flags_of(*option).empty() && has(values, word))
-      return flags_of(*option).front() + " " + word;
+    if (const auto values = value_set(*option); !is_positional(*option) && has(values, word))
+      return suggested_flags(*option).front() + " " + word;
   return "";
 }
 
 UsageError unexpected_argument(const Chain& chain, const std::string& word) {
   const std::string command = command_of(chain);
   UsageError usage{command + ": unexpected argument " + printable(word, longest_path), ""};
-  const std::vector<std::string> subcommands = known_subcommands(*chain.front());
+  const std::vector<std::string> subcommands = subcommand_names(*chain.front());
   std::string meant = flag_with_value(chain, word);
-  if (meant.empty() && has(flags_of(chain), "--" + lower(word)))
+  if (meant.empty() && has(suggested_flags(chain), "--" + lower(word)))
     meant = "--" + lower(word);
-  if (meant.empty() && has(flags_of(chain), "--from") && ::access(word.c_str(), F_OK) == 0)
+  if (meant.empty() && has(suggested_flags(chain), "--from") && ::access(word.c_str(), F_OK) == 0)
     meant = "--from " + printable(word, longest_path);
   if (word == "help")
     meant = "shmemctl help" + command.substr(command.find(' '));
@@ -323,7 +310,7 @@ std::optional<ValueRange> range_of(const CLI::Option& option) {
 
 /// "--from FILE", "--world {node,deepep-ht}"; "FILE" of an argument.
 std::string example_of(const CLI::Option& option) {
-  const std::vector<std::string> flags = flags_of(option);
+  const std::vector<std::string> flags = suggested_flags(option);
   return flags.empty() ? argument_name(option) : flags.front() + " " + value_name(option);
 }
 
@@ -386,7 +373,7 @@ bool is_np(const std::string& message, const std::vector<std::string>& rest) {
 std::string required_arguments(const CLI::App& app) {
   std::string text;
   for (const CLI::Option* option : app.get_options())
-    if (flags_of(*option).empty() && option->get_required())
+    if (is_positional(*option) && option->get_required())
       text += " " + argument_name(*option);
   return text;
 }
@@ -396,7 +383,7 @@ UsageError something_missing(const Chain& chain, const std::string& message,
   const std::string command = command_of(chain);
   if (chain.back()->get_require_subcommand_min() > 0 && starts_with(message, "A subcommand"))
     return {command + ": no subcommand given", "write one of " +
-                                                   join(known_subcommands(*chain.back()), ", ") +
+                                                   join(subcommand_names(*chain.back()), ", ") +
                                                    "; " + command + " --help says what they do"};
   for (const CLI::Option* option : chain.back()->get_options()) {
     if (message != option->get_name() + " is required")
@@ -404,7 +391,7 @@ UsageError something_missing(const Chain& chain, const std::string& message,
     if (command == "shmemctl run")
       return {command + ": no number of PEs given",
               fix_of_run(rest, "write " + command + " --pes N CMD ARGS...")};
-    const bool is_flag = !flags_of(*option).empty();
+    const bool is_flag = !is_positional(*option);
     return {command + ": no " + (is_flag ? option->get_name() : argument_name(*option)) + " given",
             "write " + command +
                 (is_flag ? " " + example_of(*option) : required_arguments(*chain.back()))};

@@ -1,5 +1,5 @@
 // Ids of doctor's checks that did not pass.
-#include "reports/finding_groups.h"
+#include "reports/finding_reference.h"
 
 namespace shmemctl {
 

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "reports/finding_groups.h"
-
 namespace shmemctl {
 
 const std::vector<FindingReference>& finding_reference() {

@@ -1,5 +1,5 @@
 // Findings about what was measured, computed or compared: jobs, hosts, copies, reports.
-#include "reports/finding_groups.h"
+#include "reports/finding_reference.h"
 
 namespace shmemctl {
 
@@ -233,7 +233,7 @@ std::vector<FindingReference> fabric_findings() {
       {"fabric-transient", group, "info",
        "Something was slow when all pairs were measured, and not when it was measured again.",
        "As `fabric-slow-host`.",
-       "Other traffic or another process was in the way. `--soak DURATION` tells how often."},
+       "Other traffic or another process was in the way. `--soak DURATION` shows how often."},
   };
 }
 
@@ -374,7 +374,7 @@ std::vector<FindingReference> report_findings() {
        "comparing reports.",
        "Look for what changed between the runs; to be surer, measure several times on each side."},
       {"row-failed", group, "error",
-       "`report annotate`: a row failed and no finding tells why. It appears in annotations only.",
+       "`report annotate`: a row failed and no finding says why. It appears in annotations only.",
        "The row's `status`.", "See the row's `reason`."},
       {"row-missing", group, "error, info", "`report diff`: rows of BASE are not in NEW.",
        "Rows are matched by case and parameters.",

@@ -21,7 +21,7 @@ using nlohmann::json;
 using NodePair = std::pair<int, int>;
 using Links = std::set<NetworkLink>;
 /// Of one node pair in one direction, by transport.
-using Ways = std::map<std::string, Links>;
+using LinksByTransport = std::map<std::string, Links>;
 
 constexpr std::size_t max_network_rows = 50, max_links = 4;
 
@@ -91,10 +91,11 @@ struct Membership {
 };
 
 /// The groups of pairs whose nodes use these ways to each other.
-std::vector<Membership> memberships_of(const Ways& there, const Ways& back) {
+std::vector<Membership> memberships_of(const LinksByTransport& there,
+                                       const LinksByTransport& back) {
   std::set<std::string> transports;
-  for (const Ways* ways : {&there, &back})
-    for (const auto& each : *ways)
+  for (const LinksByTransport* direction : {&there, &back})
+    for (const auto& each : *direction)
       transports.insert(each.first);
   std::vector<Membership> all;
   for (const std::string& name : transports) {
@@ -189,18 +190,18 @@ std::vector<NetworkRow> network_rows(const std::vector<NetworkUse>& uses, int n_
   const auto index = [n](int from, int to) {
     return static_cast<std::size_t>(from) * n + static_cast<std::size_t>(to);
   };
-  using Way = std::pair<std::string, Links>;
-  Numbers<Way> single;
-  std::vector<std::vector<int>> used(n * n); // by source and target: numbers of single ways
+  using TransportLinks = std::pair<std::string, Links>;
+  Numbers<TransportLinks> single;
+  std::vector<std::vector<int>> used(n * n); // by source and target: numbers in `single`
   for (const NetworkUse& use : uses) {
     if (!is_node(use.node))
       continue;
-    const int way = single.of({use.transport, Links(use.links.begin(), use.links.end())});
+    const int number = single.of({use.transport, Links(use.links.begin(), use.links.end())});
     for (const int target : use.targets)
       if (is_node(target) && target != use.node)
-        if (std::vector<int>& ways = used[index(use.node, target)];
-            std::find(ways.begin(), ways.end(), way) == ways.end())
-          ways.push_back(way);
+        if (std::vector<int>& numbers = used[index(use.node, target)];
+            std::find(numbers.begin(), numbers.end(), number) == numbers.end())
+          numbers.push_back(number);
   }
   Numbers<std::vector<int>> several;
   std::map<NodePair, std::vector<NodePair>> alike; // by numbers of both directions
@@ -212,17 +213,18 @@ std::vector<NetworkRow> network_rows(const std::vector<NetworkUse>& uses, int n_
       if (!there.empty() || !back.empty())
         alike[{several.of(there), several.of(back)}].emplace_back(a, b);
     }
-  const auto ways_of = [&](int number) {
-    Ways ways;
-    for (const int way : several.value(number)) {
-      const Way& one = single.value(way);
-      ways[one.first].insert(one.second.begin(), one.second.end());
+  const auto links_by_transport = [&](int number) {
+    LinksByTransport all;
+    for (const int each : several.value(number)) {
+      const TransportLinks& one = single.value(each);
+      all[one.first].insert(one.second.begin(), one.second.end());
     }
-    return ways;
+    return all;
   };
   std::map<NetworkGroup, std::vector<NodePair>> groups;
   for (const auto& [key, pairs] : alike) {
-    for (const Membership& of : memberships_of(ways_of(key.first), ways_of(key.second))) {
+    for (const Membership& of :
+         memberships_of(links_by_transport(key.first), links_by_transport(key.second))) {
       std::vector<NodePair>& members = groups[of.group];
       for (const NodePair& pair : pairs)
         members.push_back(of.turned ? NodePair(pair.second, pair.first) : pair);
@@ -257,7 +259,7 @@ void put_port(const char* key, const NetworkPort& port, json& to) {
     return;
   }
   to[key] = nullptr;
-  to[std::string(key) + "_reason"] = "the transport does not tell";
+  to[std::string(key) + "_reason"] = "the transport does not report";
 }
 
 NetworkPort port_from(const json& link, const char* key) {

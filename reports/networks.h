@@ -11,7 +11,7 @@
 
 namespace shmemctl {
 
-/// A port of a NIC, or an interface, whose port is 1. Without a name: the transport does not tell.
+/// A port of a NIC, or an interface, whose port is 1. No name: the transport does not report it.
 struct NetworkPort {
   std::string device;
   int port = 1;

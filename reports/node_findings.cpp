@@ -1,5 +1,5 @@
 // Findings about a node as it is: its topology and settings, its counters, processes and logs.
-#include "reports/finding_groups.h"
+#include "reports/finding_reference.h"
 
 namespace shmemctl {
 
@@ -160,8 +160,8 @@ std::vector<FindingReference> topology_findings() {
        "`NVSHMEM_IB_ENABLE_IBGDA=1`."},
       {"topology-incomplete", group, "warning, info",
        "What the reader of the topology could not read, left out or took from elsewhere; or the "
-       "file contains no device that is recognised. What is printed about the node is then not the "
-       "whole node.",
+       "file contains no device that is recognised. The output then does not cover the whole "
+       "node.",
        "Each reader notes what it skips, with line and column.",
        "Record the machine again, or run `shmemctl topo` on the host itself."},
   };
@@ -258,7 +258,7 @@ std::vector<FindingReference> log_findings() {
        "Pass the topology of the node that the log is of: `--from FILE`."},
       {"log-rank-missing", group, "warning",
        "No line is of a rank that exists by what the others say.",
-       "The largest communicator of which a log tells the size, if more than half of its ranks "
+       "The largest communicator whose size a log shows, if more than half of its ranks "
        "have "
        "lines.",
        "Give the logs of all nodes; if these are all, the rank never started."},
@@ -266,7 +266,7 @@ std::vector<FindingReference> log_findings() {
        "A line is an error by its form (`NCCL WARN`, `UCX  ERROR`, the end of a traceback, ...) "
        "and "
        "the catalogue does not have it.",
-       "Marks by which libraries tell errors. Lines that differ in numbers only are one finding.",
+       "Marks of libraries' error lines. Lines that differ in numbers only are one finding.",
        "Look at the lines before it; add what you find out with `--catalogue FILE`."},
       {"nic-hotspot-logged", group, "warning",
        "By their logs, several ranks of a host use one NIC while others of the host carry nothing.",
@@ -305,7 +305,7 @@ std::vector<FindingReference> process_findings() {
        "A process has loaded one library from two files. Each has a state of its own, and which "
        "one "
        "a call reaches depends on the order of loading. Two NVSHMEM host libraries are an error.",
-       "`/proc/PID/maps`: files of one name, without version and hash, that are different files.",
+       "`/proc/PID/maps`: different files with the same name, apart from version and hash.",
        "Keep one: uninstall a package, or clean `LD_LIBRARY_PATH` and `LD_PRELOAD`."},
       {"mapping-differs", group, "warning, info",
        "The ports over which a rank communicates are not those that `topo` computes for the "
@@ -325,7 +325,7 @@ std::vector<FindingReference> process_findings() {
       {"nvshmem-qp-layout", group, "error, warning",
        "An extension reads the queue pairs of NVSHMEM's IBGDA in the order that they had before "
        "3.5.19, and a later host library is loaded. Transfers between nodes time out or access "
-       "memory illegally. It is a warning if the extension does not tell its release.",
+       "memory illegally. It is a warning if the extension does not report its release.",
        "The version that is a text in the extension, and that of the host library; the extension "
        "names IBGDA's device state.",
        "Rebuild the extension from a revision that knows the new order, or load an NVSHMEM before "

@@ -14,9 +14,9 @@
 #include "reports/validate.h"
 #include "revision.h"
 #include "src/base/cuda_release.h"
+#include "src/base/finding.h"
 #include "src/base/json_values.h"
 #include "src/base/options.h"
-#include "src/base/severity.h"
 #include "src/base/text.h"
 
 namespace shmemctl {

@@ -113,7 +113,7 @@ struct NicCounter {
 struct Job {
   int pes = 1, nodes = 1;
   std::string bootstrap = "none", launcher = "none";
-  std::vector<std::string> command = {}; ///< with the launcher; empty if nothing tells it
+  std::vector<std::string> command = {}; ///< with the launcher; empty if nothing says it
 };
 
 /// Where one PE ran.

@@ -13,7 +13,7 @@
 #include "reports/json_view.h"
 #include "reports/table.h"
 #include "reports/verdict.h"
-#include "src/base/severity.h"
+#include "src/base/finding.h"
 #include "src/base/text.h"
 
 namespace shmemctl {

@@ -4,7 +4,7 @@
 #include "kernels/bench/pattern.h"
 #include "kernels/bench/timed_region.cuh"
 #include "kernels/bench/transfer.h"
-#include "kernels/bench/units.h"
+#include "kernels/bench/work_split.h"
 
 namespace shmemctl::bench {
 

@@ -142,8 +142,6 @@ public:
 
 private:
   static constexpr std::uint32_t max_inline_bytes_of_two_wqebbs = 92;
-  static constexpr std::uint32_t max_group_threads =
-      32; ///< threads whose WQEs are posted with one doorbell
   using Send = mlx5::SendQueue<mlx5::DeviceShape, Memory>;
 
   SHMEMCTL_HOST_DEVICE mlx5::SignalMethod signal_method() const { return queue_.abilities.signals; }

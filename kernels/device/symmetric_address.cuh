@@ -92,16 +92,12 @@ __device__ inline TeamView team_view(const DeviceJob& job, int team) {
           state.my_pe,      state.n_pes,
           state.start,      state.stride};
 }
-/// This PE's index in the team, -1 if it is not a member; the number of members; a member's PE in
-/// the world.
+/// This PE's index in the team, -1 if it is not a member; the number of members.
 __device__ inline int team_my_pe(const DeviceJob& job, int team) {
   return job.teams[team].my_pe;
 }
 __device__ inline int team_n_pes(const DeviceJob& job, int team) {
   return job.teams[team].n_pes;
-}
-__device__ inline int team_pe_in_world(const DeviceJob& job, int team, int member) {
-  return team_view(job, team).pe(member);
 }
 /// The index in team `to` of the PE that is member `member` of team `from`
 /// (shmem_team_translate_pe); -1 if it is not a member of `to`, or `member` is not one of `from`.

@@ -12,8 +12,8 @@ namespace shmemctl::moe {
 /// In memory of the device; zeroed before a check.
 struct Mismatch {
   std::uint64_t rows;            ///< rows that differ from the expected ones
-  std::uint64_t row_and_word;    ///< of one of them: its number << 32 | its first wrong word
-  std::uint32_t expected, found; ///< there
+  std::uint64_t row_and_word;    ///< one such row, index << 32 | index of its first wrong word
+  std::uint32_t expected, found; ///< that word
 };
 
 struct FillArguments {

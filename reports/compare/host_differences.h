@@ -60,8 +60,8 @@ nlohmann::json to_json(const HostDifferences& differences);
 /// The hosts of a report that have facts.
 std::vector<HostFacts> facts_of(const Report& report);
 
-/// Makes the names of hosts distinct: hosts of one name get `places` behind it, "a (x.json)", and a
-/// number, if that does not suffice. Hosts without a name become "unnamed".
+/// Makes the names of hosts distinct: hosts with the same name get `places` behind it, "a
+/// (x.json)", and a number, if that does not suffice. Hosts without a name become "unnamed".
 /// @param places one for each host
 void tell_hosts_apart(std::vector<HostFacts>& hosts, const std::vector<std::string>& places);
 

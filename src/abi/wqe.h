@@ -40,7 +40,6 @@ struct AtomicFields {
 
 inline constexpr std::uint32_t nop_ds_count = 1;
 inline constexpr std::uint32_t write_ds_count = 3;
-inline constexpr std::uint32_t max_inline_bytes_of_one_wqebb = 28;
 
 SHMEMCTL_HOST_DEVICE constexpr std::uint32_t inline_ds_count(std::uint32_t size_bytes) {
   return 2 + (4 + size_bytes + ds_bytes - 1) / ds_bytes;

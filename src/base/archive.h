@@ -1,4 +1,4 @@
-// What PEs tell each other, as bytes: one function names the fields of a message, and serves to
+// Messages between PEs, as bytes: one function names the fields of a message, and serves to
 // write them and to read them.
 #pragma once
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "src/base/error.h"
-#include "src/base/severity.h"
+#include "src/base/finding.h"
 #include "src/base/text.h"
 
 namespace shmemctl {

@@ -1,8 +1,9 @@
-// A point in time after which a wait fails. Every wait of the runtime takes one; the loop that
-// polls until then is in wait.h.
+// A point in time after which a wait fails, and how the user moves it. Every wait of the runtime
+// takes one; the loop that polls until then is in wait.h.
 #pragma once
 
 #include <chrono>
+#include <string>
 
 namespace shmemctl {
 
@@ -27,5 +28,13 @@ public:
 private:
   Clock::time_point at_;
 };
+
+/// Declares that this process is the command, whose user has --timeout. Otherwise it is a program
+/// that uses the library, whose user has the environment. Call once, before there are threads.
+void timeout_is_an_option();
+
+/// For the fix of errors: "raise --timeout" or "raise SHMEMCTL_TIMEOUT", whichever applies. Thread
+/// safe.
+std::string raise_timeout();
 
 } // namespace shmemctl

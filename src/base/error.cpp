@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iostream>
 #include <vector>
 
 #include "src/base/text.h"
@@ -118,6 +119,15 @@ std::string printable(const std::string& text, std::size_t max_bytes) {
   if (at < text.size())
     out += "...";
   return out;
+}
+
+void print_error(const Error& error) {
+  if (error.printed())
+    return;
+  std::string text = "shmemctl: error: " + error.message() + '\n';
+  if (!error.fix().empty())
+    text += "shmemctl: fix: " + error.fix() + '\n';
+  std::cerr << text << std::flush;
 }
 
 } // namespace shmemctl

@@ -113,4 +113,9 @@ Error system_error(std::string subject, std::string attempted, int error_number,
 /// (is_hostile()) and bytes that are not UTF-8 by \xNN, and cuts at `max_bytes`.
 std::string printable(const std::string& text, std::size_t max_bytes = 200);
 
+/// Prints an Error, which nothing else does: two lines on stderr, by one write, with what failed,
+/// and what to do. Nothing if it has been printed already, here or by another process of the job
+/// (Error::printed()).
+void print_error(const Error& error);
+
 } // namespace shmemctl

@@ -16,9 +16,20 @@ const char* to_string(Severity severity) {
   return "error";
 }
 
-bool has_error(const Findings& findings) {
+std::optional<Severity> parse_severity(std::string_view name) {
+  for (const Severity severity : {Severity::info, Severity::warning, Severity::error})
+    if (name == to_string(severity))
+      return severity;
+  return std::nullopt;
+}
+
+bool has_finding(const Findings& findings, Severity least) {
   return std::any_of(findings.begin(), findings.end(),
-                     [](const Finding& finding) { return finding.severity == Severity::error; });
+                     [least](const Finding& finding) { return finding.severity >= least; });
+}
+
+bool has_error(const Findings& findings) {
+  return has_finding(findings, Severity::error);
 }
 
 } // namespace shmemctl

@@ -15,11 +15,10 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/base/file_descriptor.h"
-#include "src/base/print_error.h"
 #include "src/base/text.h"
-#include "src/base/timeout_hint.h"
 #include "src/base/units.h"
 #include "src/base/watchdog.h"
 

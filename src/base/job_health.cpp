@@ -1,7 +1,7 @@
 #include "src/base/job_health.h"
 
+#include "src/base/deadline.h"
 #include "src/base/error.h"
-#include "src/base/timeout_hint.h"
 
 namespace shmemctl {
 

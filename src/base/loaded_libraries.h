@@ -6,7 +6,7 @@
 
 namespace shmemctl {
 
-/// Of the C library, and of libfabric, UCX and libibverbs if they are loaded: as they tell it,
+/// Of the C library, and of libfabric, UCX and libibverbs if they are loaded: as they report it,
 /// libibverbs by the name of its file. Loads nothing.
 std::map<std::string, std::string> loaded_library_versions();
 

@@ -1,10 +1,10 @@
 // TCP and Unix sockets with deadlines.
 #include "src/base/socket.h"
 
+#include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/base/open_files.h"
 #include "src/base/text.h"
-#include "src/base/timeout_hint.h"
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>

@@ -33,7 +33,7 @@ double median_deviation(const std::vector<double>& samples) {
   distances.reserve(samples.size());
   for (const double sample : samples)
     distances.push_back(std::abs(sample - middle));
-  return 1.4826 * median(std::move(distances));
+  return mad_to_sigma * median(std::move(distances));
 }
 
 namespace {

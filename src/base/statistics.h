@@ -11,6 +11,10 @@ namespace shmemctl {
 double quantile(const std::vector<double>& sorted, double fraction);
 /// 0 for no samples.
 double median(std::vector<double> samples);
+/// A normal distribution's standard deviation, in units of its median distance from the median.
+inline constexpr double mad_to_sigma = 1.4826;
+/// Standard error of a normal distribution's median, as a multiple of that of its mean.
+inline constexpr double median_error_factor = 1.2533;
 /// 1.4826 * median absolute deviation: estimates the standard deviation of a normal distribution,
 /// robust against outliers. 0 for no samples.
 double median_deviation(const std::vector<double>& samples);

@@ -106,11 +106,6 @@ public:
   bool at_end() const { return rest_.empty(); }
   /// Bytes that are not read yet.
   std::size_t left() const { return rest_.size(); }
-  /// `value`, if everything was there and nothing follows.
-  template <class Value>
-  std::optional<Value> if_complete(Value value) const {
-    return good_ && at_end() ? std::optional<Value>(std::move(value)) : std::nullopt;
-  }
 
 private:
   std::string_view rest_;

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "src/base/deadline.h"
 #include "src/base/text.h"
-#include "src/base/timeout_hint.h"
 #include "src/runtime/failure_detector_tree.h"
 #include "src/runtime/root_cause.h"
 

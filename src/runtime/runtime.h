@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/abi/device_state.h"
+#include "src/base/archive.h"
 #include "src/base/error.h"
 #include "src/model/topo/mapping/mapping.h"
 #include "src/model/topo/node.h"
@@ -138,6 +139,16 @@ public:
   std::vector<std::string> gather_text(const std::string& text);
   /// The same on PE 0; nothing elsewhere. For texts that grow with the number of PEs.
   std::vector<std::string> gather_text_on_first(const std::string& text);
+  /// The same of a value that an archive writes. Throws malformed_message().
+  /// @param what it is, for that: "interference"
+  template <class T>
+  std::vector<T> gather_values(const T& own, const std::string& what) {
+    const std::vector<std::string> messages = gather_text(to_bytes(own));
+    std::vector<T> values;
+    for (std::size_t pe = 0; pe < messages.size(); ++pe)
+      values.push_back(value_of_pe<T>(messages[pe], pe, what));
+    return values;
+  }
   /// INIT_MODE=per-local-rank: this world is one of several of the job that was launched, whose
   /// bootstrap is bootstrap(). Its PE 0 speaks for all of them.
   bool is_part_of_job() const;

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "src/base/deadline.h"
 #include "src/base/error.h"
-#include "src/base/secret.h"
 #include "src/base/wait.h"
 
 namespace shmemctl {
@@ -115,7 +113,7 @@ const TeamMembers& Teams::members_of_team(TeamId team) const {
   return *members_[index_of(team)];
 }
 
-std::uint64_t Teams::offer(SlotClaims::Claim& claim, std::size_t list_members) {
+std::uint64_t Teams::mask_to_publish(SlotClaims::Claim& claim, std::size_t list_members) {
   if (!claim.try_hold())
     return slot_masks::shown;
   const std::lock_guard lock(mutex_);
@@ -262,11 +260,11 @@ std::optional<Teams::Slots> Teams::split(TeamId parent, const std::vector<Slice>
                 // elsewhere
   SlotClaims::Claim claim(claims_, {0, static_cast<std::uint64_t>(parent)});
   Wait retry(rma_.health(), rma_.timeout_s(), {"team split"}, retry_backoff);
-  auto words = gather_free(parent, offer(claim, list_members), arguments);
+  auto words = gather_free(parent, mask_to_publish(claim, list_members), arguments);
   while (!words) {
     claim.let_go();
     retry.pause();
-    words = gather_free(parent, offer(claim, list_members), arguments);
+    words = gather_free(parent, mask_to_publish(claim, list_members), arguments);
   }
   auto slots = choose_slots(std::move(*words), slices);
   if (!slots)
@@ -378,15 +376,6 @@ std::uint64_t hash_of(const std::vector<int>& members) {
 
 } // namespace
 
-std::uint64_t Teams::unique_id() {
-  std::uint64_t id = 0;
-  while (id == 0) {
-    const Secret random = random_secret();
-    std::memcpy(&id, random.data(), sizeof id);
-  }
-  return id;
-}
-
 std::optional<TeamId> Teams::from_unique_id(std::uint64_t id, int my_number,
                                             const std::vector<int>& members) {
   if (!usable(members, my_number, rma_.pe(), rma_.n_pes()))
@@ -403,8 +392,8 @@ std::optional<TeamId> Teams::from_unique_id(std::uint64_t id, int my_number,
       claim.let_go();
       retry.pause();
     }
-    agreed = agree_by_id(id, key_of(id, attempt), record, offer(claim, team.list.size()), my_number,
-                         members);
+    agreed = agree_by_id(id, key_of(id, attempt), record, mask_to_publish(claim, team.list.size()),
+                         my_number, members);
   }
   {
     const std::lock_guard lock(mutex_);

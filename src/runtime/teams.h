@@ -71,8 +71,6 @@ public:
     TeamId x = invalid_team, y = invalid_team;
   };
   std::optional<Grid> split_2d(TeamId parent, int x_range);
-  /// 64 random bits from the kernel, never 0.
-  static std::uint64_t unique_id();
   /// An arbitrary list: every member calls with the same unique id (made by one of them and passed
   /// on by the program), its number and the same list of world PEs; no parent is needed, and PEs
   /// that are not members have no part in it. Members that create several teams must do so in the
@@ -122,7 +120,7 @@ private:
 
   /// Mask of free slots that a team could have if all its lists (this many members in total) are
   /// stored here, with the flags that an agreement needs.
-  std::uint64_t offer(SlotClaims::Claim& claim, std::size_t list_members);
+  std::uint64_t mask_to_publish(SlotClaims::Claim& claim, std::size_t list_members);
   /// As a part of a change of the state.
   void create(State& state, TeamId slot, TeamMembers members);
   const TeamState& state_of(TeamId team) const { return state_.master().teams[team]; }

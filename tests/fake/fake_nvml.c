@@ -5,10 +5,11 @@
 //   driver TEXT | cuda NUMBER | vbios INDEX TEXT
 //   gpu INDEX BUSID UUID NAME...          NAME to the end of the line
 //   mig INDEX | minor INDEX NUMBER | cpus INDEX HEXMASK | numa INDEX HEXMASK
-//   links INDEX FIRST COUNT TYPE BUSID    TYPE: 0 GPU, 1 NPU, 2 switch, 255 unknown; "-" hides
-//   BUSID down INDEX LINK                       a link that exists and is inactive speed MBPS | c2c
-//   INDEX COUNT MBPS p2p STATUS | ecc INDEX COUNT | rows INDEX CORRECTABLE UNCORRECTABLE PENDING
-//   FAILED throttle INDEX HEXBITS | fabric INDEX STATE STATUS | persistence INDEX 0|1
+//   links INDEX FIRST COUNT TYPE BUSID    TYPE: 0 GPU, 1 NPU, 2 switch, 255 unknown; "-": hidden
+//   down INDEX LINK                       a link that exists and is inactive
+//   speed MBPS | c2c INDEX COUNT MBPS
+//   ecc INDEX COUNT | rows INDEX CORRECTABLE UNCORRECTABLE PENDING FAILED
+//   throttle INDEX HEXBITS | fabric INDEX STATE STATUS | persistence INDEX 0|1
 //   clock INDEX TYPE NOW MAX APPLICATION DEFAULT   MHz by nvmlClockType_t; 0: not supported
 //   cluster INDEX NUMBER CLIQUE           of a fabric; NUMBER is the first byte of its uuid
 //   process INDEX PID BYTES PERCENT       with a context; BYTES or PERCENT "-": not available
@@ -81,7 +82,7 @@ typedef struct {
 
 static Gpu gpus[MAX_GPUS];
 static Failure failures[MAX_FAILURES];
-static int failure_count, initialised, p2p; // initialised: as often as it is not shut down
+static int failure_count, initialised; // initialised: as often as it is not shut down
 static unsigned speed_MBps = 26562;
 static int cuda = 13000;
 static char driver[80] = "580.00.00";
@@ -170,8 +171,6 @@ static void read_line(const char* line) {
     sscanf(line, "cuda %d", &cuda);
   } else if (strcmp(word, "speed") == 0) {
     sscanf(line, "speed %u", &speed_MBps);
-  } else if (strcmp(word, "p2p") == 0) {
-    sscanf(line, "p2p %d", &p2p);
   } else if (sscanf(line, "%*s %d", &index) == 1 && index >= 0 && index < MAX_GPUS) {
     read_gpu_line(word, index, line);
   }
@@ -442,13 +441,6 @@ int nvmlDeviceGetProcessUtilization(Gpu* gpu, UtilizationSample* samples, unsign
       samples[at].timestamp = 1000 - age;
       samples[at].sm = age == 0 ? (unsigned)gpu->processes[i].percent : 1;
     }
-  return SUCCESS;
-}
-int nvmlDeviceGetP2PStatus(Gpu* left, Gpu* right, int index, int* status) {
-  BEGIN(left);
-  (void)right;
-  (void)index;
-  *status = p2p;
   return SUCCESS;
 }
 int nvmlDeviceGetEccMode(Gpu* gpu, unsigned* current, unsigned* pending) {

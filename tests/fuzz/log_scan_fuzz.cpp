@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data), size);
   check_blocks(text);
   LogScan scan(catalogue());
-  scan.read_text("fuzz.log", text);
+  scan.scan_text("fuzz.log", text);
   const LogFacts facts = scan.facts();
   for (const RankLog& log : facts.ranks) {
     require(!log.name.empty());

@@ -19,7 +19,7 @@ constexpr double wait_s = 2;
 /// What fills the link, or the memory that PEs of one GPU share, whose multiprocessors have the
 /// other PE's blocks too.
 int load_blocks(Runtime& runtime) {
-  return runtime.gpu()->site().pes_on_device > 1 ? 24 : 96;
+  return runtime.gpu()->info().pes_on_device > 1 ? 24 : 96;
 }
 
 /// What is tried on each mutant, the quick ones first.
@@ -171,7 +171,7 @@ private:
 std::optional<bool> pes_share_a_gpu() {
   const auto results =
       run_fork_job(litmus_job({{"SHMEMCTL_SYMMETRIC_SIZE", "2M"}}, [](Runtime& runtime) {
-        return std::string(runtime.gpu()->site().pes_on_device > 1 ? "shared" : "own");
+        return std::string(runtime.gpu()->info().pes_on_device > 1 ? "shared" : "own");
       }));
   if (results[0].exit_code != 0) {
     std::printf("gpu_litmus_mutants: %s\n", results[0].text.c_str());

@@ -13,7 +13,7 @@ const std::string& why_not_here() {
   static const std::string why = [] {
     const auto results =
         run_fork_job(litmus_job({{"SHMEMCTL_SYMMETRIC_SIZE", "2M"}}, [](Runtime& runtime) {
-          return runtime.gpu()->site().pes_on_device > 1 && sharers_take_turns()
+          return runtime.gpu()->info().pes_on_device > 1 && sharers_take_turns()
                      ? std::string("PEs that share a GPU take turns, which takes too long")
                      : std::string();
         }));

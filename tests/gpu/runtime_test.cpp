@@ -15,8 +15,8 @@ protected:
 
 TEST_P(RuntimeOnGpus, EachPeHasOneAndKnowsTheOthers) {
   expect_all_well(run_fork_job(job(2, [](Runtime& runtime) {
-    const GpuInfo& site = runtime.gpu()->site();
-    std::string text = site.name + " " + site.pci_address + ", heap " + site.heap_kind;
+    const GpuInfo& info = runtime.gpu()->info();
+    std::string text = info.name + " " + info.pci_address + ", heap " + info.heap_kind;
     for (const KernelPath& way : runtime.gpu()->paths_by_pe()) {
       expect(way.path == DevicePath::load_store, way.reason);
       text += "; " + way.reason;

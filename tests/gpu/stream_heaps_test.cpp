@@ -14,7 +14,7 @@ constexpr std::size_t words = 75001; // 600,008 bytes: what copy engines take
 /// `words` words, of which the first 37,500 end where the heap ended before it grew. One of CUDA
 /// IPC is there as a whole.
 std::uint64_t* across_two_steps(PeGpu& gpu) {
-  if (gpu.site().heap_kind == "ipc")
+  if (gpu.info().heap_kind == "ipc")
     return static_cast<std::uint64_t*>(gpu.allocate(words * 8));
   constexpr std::size_t block_bytes = std::size_t{6} << 20, before = 37500 * 8;
   for (;;) {
@@ -45,7 +45,7 @@ public:
   }
 
   on_stream::Job job(const std::string& kind) const {
-    on_stream::Job known(gpu_.job(), gpu_.heap_delta_bytes(), gpu_.site().heap_kind == "host");
+    on_stream::Job known(gpu_.job(), gpu_.heap_delta_bytes(), gpu_.info().heap_kind == "host");
     const on_stream::Job asked(gpu_.job());
     for (const on_stream::Job& one : {known, asked})
       expect(one.by_copy_engine(one.address(target_, peer_), words * 8) == (kind != "host"),

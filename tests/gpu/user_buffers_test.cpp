@@ -25,7 +25,7 @@ GpuBufferCase case_of(const std::string& memory) {
 }
 
 std::shared_ptr<const cuda::Device> device_of(Runtime& runtime) {
-  return open_device(driver_file, runtime.gpu()->site().device);
+  return open_device(driver_file, runtime.gpu()->info().device);
 }
 
 /// Of the PE's device, by the driver.
@@ -103,7 +103,7 @@ TEST_P(BuffersOnGpus, StoresArriveBeforeTheirSignal) {
     constexpr std::size_t words = 1000;
     PeGpu& gpu = *runtime.gpu();
     // PEs that share a GPU take turns of some milliseconds.
-    const int rounds = share_of(gpu.site().pes_on_device > 1 ? 100 : 100000);
+    const int rounds = share_of(gpu.info().pes_on_device > 1 ? 100 : 100000);
     Buffers& buffers = runtime.buffers();
     auto* const signals = static_cast<std::uint64_t*>(gpu.allocate(64));
     const auto memory = user_memory(kind, device_of(runtime));

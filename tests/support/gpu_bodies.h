@@ -28,7 +28,7 @@ inline std::uint64_t word_at(PeGpu& gpu, const void* from) {
 /// Each PE puts a row into every PE's memory, and reads the next one's.
 inline std::string put_to_all(Runtime& runtime, const std::string& kind) {
   PeGpu& gpu = *runtime.gpu();
-  expect(gpu.site().heap_kind == kind, gpu.site().heap_kind);
+  expect(gpu.info().heap_kind == kind, gpu.info().heap_kind);
   auto* row = static_cast<std::uint64_t*>(gpu.allocate(3 * 1024 * 8));
   expect(row != nullptr, "memory");
   std::vector<std::uint64_t> mine(1000, 100 + static_cast<std::uint64_t>(runtime.pe()));

@@ -111,7 +111,7 @@ inline std::vector<BufferMeans> all_means(Runtime& runtime, const GpuBufferCase&
 inline std::string put_and_get_buffers(Runtime& runtime, const GpuBufferCase& the_case,
                                        bool mapped = true) {
   PeGpu& gpu = *runtime.gpu();
-  const auto device = open_device(the_case.driver_file, gpu.site().device);
+  const auto device = open_device(the_case.driver_file, gpu.info().device);
   const auto memory = user_memory(the_case.memory, device);
   const MallocMemory scratch(device, odd_size_bytes + 16);
   gpu.fill(memory->data(), 0x77, odd_gap_bytes + odd_size_bytes + 1);
@@ -152,7 +152,7 @@ inline std::string register_many_times(Runtime& runtime, const GpuBufferCase& th
                                        const std::function<std::string()>& used) {
   PeGpu& gpu = *runtime.gpu();
   Buffers& buffers = runtime.buffers();
-  const auto device = open_device(the_case.driver_file, gpu.site().device);
+  const auto device = open_device(the_case.driver_file, gpu.info().device);
   std::string at_start;
   for (int round = 0; round < rounds; ++round) {
     auto memory = user_memory(the_case.memory, device);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "kernels/moe/low_latency_internode_combine.cuh"
@@ -204,7 +205,7 @@ private:
       }
     };
     each([](const moe::RowSource&, std::int32_t, std::int32_t, std::int32_t& count) { ++count; });
-    moe::exclusive_prefix(next.data(), sent_.local_experts(), next.data());
+    std::exclusive_scan(next.begin(), next.begin() + sent_.local_experts(), next.begin(), 0);
     each([&](const moe::RowSource& row, std::int32_t slot, std::int32_t k,
              std::int32_t& output_row) {
       const bool near = job(rank).heap_delta_bytes[row.rank] != DeviceJob::unreachable;

@@ -70,7 +70,6 @@ public:
 
 private:
   void take(const void* entries, std::size_t count);
-  void take_event(std::uint64_t flags, std::uint64_t data);
   void take_error();
   void complete(Operation& operation);
   void fail(Operation& operation, const std::string& text);

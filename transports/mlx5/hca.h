@@ -49,15 +49,20 @@ struct HcaInfo {
 /// What one end of a connection sends to the other.
 struct PeerInfo {
   /// What this end's device does for the other one.
-  enum Offers : std::uint8_t { orders_writes = 1, atomics_8 = 2, atomics_4 = 4, all_offers = 7 };
+  enum Capabilities : std::uint8_t {
+    orders_writes = 1,
+    atomics_8 = 2,
+    atomics_4 = 4,
+    all_capabilities = 7
+  };
 
-  std::uint32_t qpn = 0;       ///< 24 bits
-  std::uint32_t first_psn = 0; ///< 24 bits
-  std::uint16_t lid = 0;       ///< InfiniBand; 0 on Ethernet
-  std::uint8_t mtu = 0;        ///< the verbs' number: 1 is 256 bytes, 5 is 4096
-  std::uint8_t ethernet = 0;   ///< 0 or 1
-  std::uint8_t offers = 0;     ///< Offers
-  std::uint64_t device_id = 0; ///< which HCA of the job: the emulated one finds its peer by it
+  std::uint32_t qpn = 0;         ///< 24 bits
+  std::uint32_t first_psn = 0;   ///< 24 bits
+  std::uint16_t lid = 0;         ///< InfiniBand; 0 on Ethernet
+  std::uint8_t mtu = 0;          ///< the verbs' number: 1 is 256 bytes, 5 is 4096
+  std::uint8_t ethernet = 0;     ///< 0 or 1
+  std::uint8_t capabilities = 0; ///< Capabilities
+  std::uint64_t device_id = 0;   ///< which HCA of the job: the emulated one finds its peer by it
   std::array<std::uint8_t, 16> gid{};
 
   bool operator==(const PeerInfo&) const = default;
@@ -65,7 +70,7 @@ struct PeerInfo {
 void serialize(Archive& archive, PeerInfo& info);
 
 /// Capabilities of a device towards its peers.
-std::uint8_t offers_of(const HcaInfo& info);
+std::uint8_t capabilities_of(const HcaInfo& info);
 /// Capabilities of a connection: signals use atomics if the order of WRITEs is not kept.
 QpCapabilities abilities_of(std::uint8_t local, std::uint8_t remote);
 

@@ -101,7 +101,7 @@ std::string ucx_fix(ucs_status_t status) {
   case UCS_ERR_UNREACHABLE:
     return "see ucx_info -d for the devices, and check UCX_TLS and UCX_NET_DEVICES";
   default:
-    return "check the network and the peer's output; UCX_LOG_LEVEL=info tells more";
+    return "check the network and the peer's output; UCX_LOG_LEVEL=info logs more";
   }
 }
 

@@ -77,7 +77,7 @@ Refusal refusal(const std::string& device, int error_number, const std::string& 
               "the job's manager for more of it"};
   }
   if (error_number == ENOMEM || error_number == ENOSPC)
-    refused.fix += "; rdma resource show tells what other processes hold of the device";
+    refused.fix += "; rdma resource show lists what other processes hold of the device";
   return refused;
 }
 

@@ -233,7 +233,7 @@ FoundLimit memory_limit(const Flow& flow) {
   double moved_GBps = 0;
   for (const auto& [gpu, rate_GBps] : flow.memory_GBps) {
     if (rate_GBps <= 0)
-      return none("the memory of GPU " + gpu + ": the driver does not tell its clock and width");
+      return none("the memory of GPU " + gpu + ": the driver does not report its clock and width");
     moved_GBps += rate_GBps;
   }
   constexpr double passes = 2; // a read and a write
@@ -275,7 +275,7 @@ FoundLimit host_limit(const Node& node, const Flow& flow) {
     if (!link)
       return none("the link of GPU " + gpu +
                   " to the host's memory, where the heap is: the node "
-                  "model does not tell its rate");
+                  "model does not report its rate");
     all.rate_GBps += link->rate_GBps;
     all.name = link->name;
   }
@@ -341,7 +341,7 @@ namespace {
 FoundLimit links_limit(const Node& node, const Flow& flow) {
   const auto out = together(node, flow.to), in = together(node, flow.from);
   if (!out || !in)
-    return none("the links between these GPUs: the node model does not tell their rate, or they "
+    return none("the links between these GPUs: the node model does not report their rate, or they "
                 "are linked one to one");
   return {out->rate_GBps <= in->rate_GBps ? out : in, ""};
 }
@@ -417,7 +417,7 @@ FoundLimit host_links_limit(const std::vector<HostLink>& by_pe, Direction direct
   for (const HostLink& own : by_pe) {
     if (!own.link)
       return none("the link of GPU " + own.pci_address +
-                  " to the host's memory: the node model does not tell its rate");
+                  " to the host's memory: the node model does not report its rate");
     if (!gpus.insert({own.machine_id, own.pci_address}).second)
       continue;
     all.rate_GBps += own.link->rate_GBps;
@@ -470,9 +470,9 @@ std::unique_ptr<Case> make_case(const char* name, const Point& point) {
 
 std::string own_reason(Runtime& runtime, const Point& point) {
   PeGpu& gpu = *runtime.gpu();
-  if (gpu.site().pes_on_device > 1)
+  if (gpu.info().pes_on_device > 1)
     return "PEs share a GPU, and take turns on it";
-  if (gpu.site().heap_kind == "host")
+  if (gpu.info().heap_kind == "host")
     return "the heap is memory of the host";
   if (!gpu.job().all_mapped)
     return "a PE is reached by a network";
@@ -547,7 +547,7 @@ LinkMeasurement measure_link(Runtime& runtime, const Point& like) {
   if (runtime.n_pes() < 2 || like.traffic == Traffic::collective)
     return {std::nullopt, "nothing goes from one PE to another"};
   PeGpu& gpu = *runtime.gpu();
-  const Point point = point_of(like, runtime.n_pes(), gpu.site().multiprocessors);
+  const Point point = point_of(like, runtime.n_pes(), gpu.info().multiprocessors);
   if (const std::string reason = reason_of_all(runtime, own_reason(runtime, point));
       !reason.empty())
     return {std::nullopt, reason};
@@ -611,10 +611,10 @@ std::string own_line(Runtime& runtime, const Point& point) {
                           {"between_gpus", false},
                           {"in_host_memory", false},
                           {"otherwise", "no limit is known for PEs without a GPU"}});
-  const GpuInfo& site = runtime.gpu()->site();
+  const GpuInfo& info = runtime.gpu()->info();
   const GpuPath path = path_of(runtime, point);
-  return json_line(json{{"gpu", site.pci_address},
-                        {"memory_GBps", site.memory_GBps},
+  return json_line(json{{"gpu", info.pci_address},
+                        {"memory_GBps", info.memory_GBps},
                         {"between_gpus", path.between_gpus},
                         {"in_host_memory", path.in_host_memory},
                         {"otherwise", path.otherwise}});
@@ -663,7 +663,7 @@ Point measured_like(const Point& point, const LeastTraffic& traffic) {
 
 /// Collective. Each PE knows its own machine's links.
 std::vector<HostLink> gather_host_links(Runtime& runtime) {
-  const std::string address = runtime.gpu() ? runtime.gpu()->site().pci_address : "";
+  const std::string address = runtime.gpu() ? runtime.gpu()->info().pci_address : "";
   const std::optional<LinkLimit> own = host_link(runtime.node(), address);
   const json line{{"gpu", address},
                   {"rate_GBps", own ? json(own->rate_GBps) : json(nullptr)},
@@ -706,7 +706,7 @@ GpuPath path_of(Runtime& runtime, const Point& point) {
       path.otherwise = text_of(by);
       return path;
     }
-  const bool of_host = gpu->site().heap_kind == "host";
+  const bool of_host = gpu->info().heap_kind == "host";
   if (of_host && point.launch.initiator == Initiator::host)
     path.otherwise = "no limit is known for what the host's processors copy in a heap of host "
                      "memory";

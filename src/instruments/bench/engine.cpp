@@ -49,7 +49,7 @@ public:
     }
     memory_.free();
     job_.free();
-    add_findings(gather_interference());
+    add_findings(runtime_.gather_values(interference_, "interference counters"));
     return std::move(rows_);
   }
 
@@ -176,7 +176,7 @@ private:
     if (auto limit = link_limit(ports))
       return {std::move(limit), ""};
     return {std::nullopt, "no limit is known for the ports that carried it: the node model does "
-                          "not tell the rate of one, or no wire has it"};
+                          "not report the rate of one, or no wire has it"};
   }
 
   /// The cores that each thread had, by name, on the PE where it had most.
@@ -213,13 +213,6 @@ private:
   Usage usage() const {
     return read_usage(sysroot_, interference_.cpu,
                       static_cast<double>(SteadyClock().now_ns()) * 1e-9);
-  }
-
-  std::vector<Interference> gather_interference() const {
-    std::vector<Interference> all;
-    for (const std::string& text : runtime_.gather_text(to_text(interference_)))
-      all.push_back(interference_from(text));
-    return all;
   }
 
   /// Collective: by PE; nothing of a run without windows.

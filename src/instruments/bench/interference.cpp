@@ -5,18 +5,13 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <sched.h>
 #include <unistd.h>
 
-#include "src/base/error.h"
-#include "src/base/json_values.h"
 #include "src/base/text.h"
 #include "src/instruments/bench/pinning.h"
 
 namespace shmemctl::bench {
-
-using nlohmann::json;
 
 namespace {
 
@@ -42,16 +37,6 @@ void add_to(std::optional<std::uint64_t>& sum, const std::optional<std::uint64_t
             const std::optional<std::uint64_t>& after) {
   if (before && after)
     sum = sum.value_or(0) + grown(*before, *after);
-}
-
-json optional_json(const auto& value) {
-  return value ? json(*value) : json(nullptr);
-}
-
-std::optional<double> optional_number(const json& value) {
-  return value.is_number() && std::isfinite(value.get<double>())
-             ? std::optional<double>(value.get<double>())
-             : std::nullopt;
 }
 
 /// What disturbed one PE, in words; "" if nothing did.
@@ -116,36 +101,10 @@ void Interference::add(const Usage& before, const Usage& after) {
     }
 }
 
-std::string to_text(const Interference& interference) {
-  return json_line(json({{"cpu", interference.cpu},
-                         {"wall_s", interference.wall_s},
-                         {"waited_s", optional_json(interference.waited_s)},
-                         {"stolen_s", optional_json(interference.stolen_s)},
-                         {"sibling_s", optional_json(interference.sibling_s)},
-                         {"switches", optional_json(interference.switches)},
-                         {"throttles", optional_json(interference.throttles)},
-                         {"slowest_MHz", optional_json(interference.slowest_MHz)},
-                         {"fastest_MHz", optional_json(interference.fastest_MHz)}}));
-}
-
-Interference interference_from(const std::string& text) {
-  try {
-    const json in = from_json_line(text);
-    Interference out;
-    out.cpu = require_whole_number<int>(in.at("cpu"));
-    out.wall_s = optional_number(in.at("wall_s")).value_or(0);
-    out.waited_s = optional_number(in.at("waited_s"));
-    out.stolen_s = optional_number(in.at("stolen_s"));
-    out.sibling_s = optional_number(in.at("sibling_s"));
-    out.switches = whole_number<std::uint64_t>(in.at("switches"));
-    out.throttles = whole_number<std::uint64_t>(in.at("throttles"));
-    out.slowest_MHz = optional_number(in.at("slowest_MHz"));
-    out.fastest_MHz = optional_number(in.at("fastest_MHz"));
-    return out;
-  } catch (const std::exception& problem) {
-    throw Error(ExitCode::unavailable, "interference data of a PE", "read", problem.what(),
-                "run the same version of shmemctl on all nodes");
-  }
+void serialize(Archive& archive, Interference& interference) {
+  archive(interference.cpu, interference.wall_s, interference.waited_s, interference.stolen_s,
+          interference.sibling_s, interference.switches, interference.throttles,
+          interference.slowest_MHz, interference.fastest_MHz);
 }
 
 std::optional<Finding> interference_finding(const std::string& subject,

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/archive.h"
 #include "src/base/finding.h"
 #include "src/base/sysroot.h"
 #include "src/model/topo/cpus.h"
@@ -46,7 +47,7 @@ int bound_cpu();
 /// @param cpu bound_cpu()
 Usage read_usage(const Sysroot& sysroot, int cpu, double at_s);
 
-/// Between two such readings, summed over the points of a case. What the kernel does not tell is
+/// Between two such readings, summed over the points of a case. What the kernel does not report is
 /// missing, not 0.
 struct Interference {
   int cpu = -1;
@@ -59,9 +60,7 @@ struct Interference {
 
   void add(const Usage& before, const Usage& after);
 };
-std::string to_text(const Interference& interference);
-/// Throws Error (unavailable) for a text that is none.
-Interference interference_from(const std::string& text);
+void serialize(Archive& archive, Interference& interference);
 
 /// `bench-interference` for the PEs that were disturbed: more than 1 % of the time waited for or
 /// stolen, more than 10 % next to a busy hardware thread, a frequency that moved by more than 5 %,

@@ -84,7 +84,7 @@ PathUse use_from(const std::string& text, std::size_t pe, const PeHost& host) {
   }
 }
 
-/// Whether two nodes of the job have hosts of one name, as virtual nodes and some pods do.
+/// Whether two nodes of the job have hosts with the same name, as virtual nodes and some pods do.
 bool names_are_ambiguous(const Placement& placement) {
   std::map<std::string, std::set<int>> nodes_of;
   for (std::size_t pe = 0; pe < placement.hosts.size(); ++pe)

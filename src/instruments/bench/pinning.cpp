@@ -6,16 +6,13 @@
 #include <fmt/format.h>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <sched.h>
 #include <set>
+#include <utility>
 
-#include "src/base/json_values.h"
 #include "src/base/text.h"
 
 namespace shmemctl::bench {
-
-using nlohmann::json;
 
 namespace {
 
@@ -45,13 +42,6 @@ int set_affinity(const CpuSet& cpus) {
   for (const int cpu : cpus.cpus())
     mask.add(cpu);
   return ::sched_setaffinity(0, AffinityMask::bytes(), mask.get()) == 0 ? 0 : errno;
-}
-
-std::vector<PinState> gather(Runtime& runtime, const PinState& own) {
-  std::vector<PinState> all;
-  for (const std::string& text : runtime.gather_text(to_text(own)))
-    all.push_back(pin_state_from(text));
-  return all;
 }
 
 /// PEs of this machine, ascending.
@@ -111,30 +101,13 @@ PinChoice parse_pin_choice(const std::string& text) {
   return {true, *cpus};
 }
 
-std::string to_text(const PinState& state) {
-  return json_line(json({{"machine", state.machine_id},
-                         {"allowed", format_cpulist(state.allowed)},
-                         {"numa", state.numa},
-                         {"cpu", state.cpu},
-                         {"by_launcher", state.by_launcher},
-                         {"problem", state.problem}}));
-}
-
-PinState pin_state_from(const std::string& text) {
-  try {
-    const json in = from_json_line(text);
-    const auto allowed = parse_cpulist(in.at("allowed").get<std::string>());
-    if (!allowed)
-      throw std::out_of_range("no CPU list");
-    return {require_whole_number<std::uint64_t>(in.at("machine")),
-            *allowed,
-            require_whole_number<int>(in.at("numa")),
-            require_whole_number<int>(in.at("cpu")),
-            in.at("by_launcher").get<bool>(),
-            in.at("problem").get<std::string>()};
-  } catch (const std::exception& problem) {
-    throw Error(ExitCode::unavailable, "CPUs of a PE", "read", problem.what(),
-                "run the same version of shmemctl on all nodes");
+void serialize(Archive& archive, PinState& state) {
+  std::string allowed = archive.reading() ? std::string() : format_cpulist(state.allowed);
+  archive(state.machine_id, allowed, state.numa, state.cpu, state.by_launcher, state.problem);
+  if (archive.reading()) {
+    const std::optional<CpuSet> cpus = parse_cpulist(allowed);
+    archive.require(cpus.has_value());
+    state.allowed = cpus.value_or(CpuSet());
   }
 }
 
@@ -149,7 +122,7 @@ Pinning::Pinning(Runtime& runtime, const PinChoice& choice, const Sysroot& sysro
   own.by_launcher = bound_to_one_core(before_, layout);
   if (const int cpu = ::sched_getcpu(); cpu >= 0)
     own.numa = layout.numa_of({cpu}).value_or(-1);
-  std::vector<PinState> states = gather(runtime, own);
+  std::vector<PinState> states = runtime.gather_values(own, "CPUs");
 
   const std::vector<std::size_t> local = neighbours(states, own.machine_id);
   const auto rank =
@@ -175,22 +148,21 @@ Pinning::Pinning(Runtime& runtime, const PinChoice& choice, const Sysroot& sysro
     own.cpu = before_.first();
   }
   cpu_ = own.cpu;
-  states = gather(runtime, own);
+  states = runtime.gather_values(own, "CPUs");
 
   std::vector<PinRow> own_row(1);
   const CpuSet now = restore_ ? CpuSet{target} : before_;
-  const json text = {{"cpus", format_cpulist(now)}, {"numa", layout.numa_of(now).value_or(-1)}};
-  const std::vector<std::string> texts = runtime.gather_text(json_line(text));
+  const auto chosen = runtime.gather_values(
+      std::pair<std::string, int>(format_cpulist(now), layout.numa_of(now).value_or(-1)), "CPUs");
   std::vector<std::string> names;
   for (std::size_t pe = 0; pe < states.size(); ++pe) {
-    const json row = try_from_json_line(texts[pe]);
     PinRow& out = rows_.emplace_back();
     out.pe = static_cast<int>(pe);
     out.host = hosts[pe].host_name;
     names.push_back(out.host);
-    out.cpus = row.is_object() ? row.value("cpus", "") : "";
-    if (const int numa = row.is_object() ? row.value("numa", -1) : -1; numa >= 0)
-      out.numa = numa;
+    out.cpus = chosen[pe].first;
+    if (chosen[pe].second >= 0)
+      out.numa = chosen[pe].second;
     out.by = states[pe].by_launcher ? "launcher" : states[pe].cpu >= 0 ? "bench" : "nobody";
   }
   findings_ = pin_findings(states, names, choice.wanted);

@@ -11,7 +11,7 @@
 
 namespace shmemctl::bench {
 
-/// The CPUs that the calling thread may use; empty if the kernel does not tell.
+/// The CPUs that the calling thread may use; empty if the kernel does not report.
 CpuSet thread_affinity();
 
 /// The value of --pin.
@@ -31,9 +31,7 @@ struct PinState {
   bool by_launcher = false;
   std::string problem; ///< why it could not be pinned
 };
-std::string to_text(const PinState& state);
-/// Throws Error (unavailable) for a text that is none.
-PinState pin_state_from(const std::string& text);
+void serialize(Archive& archive, PinState& state);
 
 /// The calling thread, bound to one CPU as long as this lives. Threads that it starts meanwhile
 /// inherit that; those that run already do not change.

@@ -14,7 +14,7 @@ inline constexpr const char* measuring_thread = "host";
 
 /// Time on a core so far, in ns, by name: the calling thread, the proxy's ("proxy", "proxy 1") and
 /// those of transports ("libfabric", "ucx", "ibrc"). Without threads whose times the kernel does
-/// not tell. Threads of one name are added.
+/// not report. Threads with the same name are added up.
 std::map<std::string, std::uint64_t> thread_run_ns(const Sysroot& sysroot);
 
 /// Share of one core that each thread had between two such readings.

@@ -1,40 +1,15 @@
 #include "src/instruments/bench/verification.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include "src/base/json_values.h"
 
 namespace shmemctl::bench {
 
-using nlohmann::json;
-
-std::string to_text(const PeVerdict& verdict) {
-  json out = {{"reason", verdict.unverified_reason}};
-  if (verdict.wrong)
-    out["wrong"] = {{"pe", verdict.wrong->pe},
-                    {"offset_bytes", verdict.wrong->offset_bytes},
-                    {"expected", verdict.wrong->expected},
-                    {"found", verdict.wrong->found},
-                    {"what", verdict.wrong->what}};
-  return json_line(out);
+void serialize(Archive& archive, WrongByte& wrong) {
+  archive(wrong.pe, wrong.offset_bytes, wrong.expected, wrong.found, wrong.what);
 }
 
-PeVerdict pe_verdict_from(const std::string& text) {
-  try {
-    const json in = from_json_line(text);
-    PeVerdict verdict{in.at("reason").get<std::string>(), std::nullopt};
-    if (const auto wrong = in.find("wrong"); wrong != in.end())
-      verdict.wrong = WrongByte{require_whole_number<int>(wrong->at("pe")),
-                                require_whole_number<std::uint64_t>(wrong->at("offset_bytes")),
-                                require_whole_number<std::uint64_t>(wrong->at("expected")),
-                                require_whole_number<std::uint64_t>(wrong->at("found")),
-                                wrong->at("what").get<std::string>()};
-    return verdict;
-  } catch (const std::exception& problem) {
-    throw Error(ExitCode::unavailable, "verification result of a PE", "read", problem.what(),
-                "run the same version of shmemctl on all nodes");
-  }
+void serialize(Archive& archive, PeVerdict& verdict) {
+  archive(verdict.unverified_reason, verdict.wrong);
 }
 
 std::string describe(const WrongByte& wrong) {
@@ -67,10 +42,7 @@ Verification verify_point(Runtime& runtime, Case& body, std::uint64_t iterations
   PeVerdict own{body.unverified_reason(), std::nullopt};
   if (own.unverified_reason.empty())
     own.wrong = body.verify(iterations);
-  std::vector<PeVerdict> all;
-  for (const std::string& text : runtime.gather_text(to_text(own)))
-    all.push_back(pe_verdict_from(text));
-  return merge_verdicts(all);
+  return merge_verdicts(runtime.gather_values(own, "verification result"));
 }
 
 } // namespace shmemctl::bench

@@ -10,14 +10,13 @@
 
 namespace shmemctl::bench {
 
-/// One PE's answer as text for the others, and back. Throws Error (unavailable) for a text that is
-/// none.
+/// What one PE found.
 struct PeVerdict {
   std::string unverified_reason; ///< not empty: nothing was looked at
   std::optional<WrongByte> wrong;
 };
-std::string to_text(const PeVerdict& verdict);
-PeVerdict pe_verdict_from(const std::string& text);
+void serialize(Archive& archive, WrongByte& wrong);
+void serialize(Archive& archive, PeVerdict& verdict);
 
 /// All PEs' answers.
 struct Verification {

@@ -64,7 +64,7 @@ std::vector<PhaseRow> gather_phases(Runtime& runtime) {
 GpuSummary gather_gpus(Runtime& runtime) {
   if (PeGpu* gpu = runtime.gpu()) {
     const std::vector<std::string> messages =
-        runtime.gather_text_on_first(gpu_site_message(gpu->site(), gpu->paths_by_pe()));
+        runtime.gather_text_on_first(gpu_info_message(gpu->info(), gpu->paths_by_pe()));
     return runtime.pe() == 0 ? merge_gpu_infos(messages, runtime.placement().hosts) : GpuSummary();
   }
   GpuSummary none;
@@ -130,7 +130,7 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
   if (PeGpu* gpu = runtime.gpu()) {
     const auto gather = [&runtime](const std::string& text) { return runtime.gather_text(text); };
     const TransportReach reach =
-        merge_reach(gather(kernel_reach_message(gpu->paths_by_pe(), gpu->site().heap_kind)))
+        merge_reach(gather(kernel_reach_message(gpu->paths_by_pe(), gpu->info().heap_kind)))
             .front();
     progress(kernels_name, 0, 1);
     const KernelFindings found =

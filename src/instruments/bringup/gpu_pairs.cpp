@@ -46,7 +46,7 @@ public:
   }
   void start(Step step) {
     if (const std::string problem = try_to_start(step); !problem.empty())
-      throw Error(ExitCode::unavailable, gpu_.site().name, "launch the pair check", problem,
+      throw Error(ExitCode::unavailable, gpu_.info().name, "launch the pair check", problem,
                   "run shmemctl doctor --only driver,gpu");
   }
   void wait() { gpu_.wait(gpu_.stream(), "pair check by kernels"); }

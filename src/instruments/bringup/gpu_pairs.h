@@ -47,7 +47,7 @@ std::vector<PairFailure> kernel_failures(const std::vector<kernel_check::Result>
 inline constexpr const char* gpu_devices_row = "gpu-devices";
 
 /// What a PE says of its GPU, as message for the others.
-std::string gpu_site_message(const GpuInfo& info, const std::vector<KernelPath>& routes);
+std::string gpu_info_message(const GpuInfo& info, const std::vector<KernelPath>& routes);
 
 /// What all PEs said of their GPUs.
 struct GpuSummary {
@@ -55,8 +55,8 @@ struct GpuSummary {
   std::vector<ConnectionRow> connections; ///< by source and target
   Findings findings;                      ///< gpu-pair-unreachable, gpu-memory-staged (warnings)
 };
-/// @param messages gpu_site_message() of every PE, by PE
-/// @param hosts where they run, by PE: two machines of one name have GPUs of their own
+/// @param messages gpu_info_message() of every PE, by PE
+/// @param hosts where they run, by PE: two machines with the same name have different GPUs
 /// Throws Error (unavailable) for a text that is none.
 GpuSummary merge_gpu_infos(const std::vector<std::string>& messages,
                            const std::vector<PeHost>& hosts);

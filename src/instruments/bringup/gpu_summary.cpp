@@ -19,14 +19,14 @@ namespace {
 constexpr const char* group = "gpu";
 constexpr std::size_t max_named = 16; ///< devices, kinds or reasons in one sentence
 
-struct Site {
+struct SentGpu {
   int device = -1;
   std::string name, pci_address, heap_kind, heap_reason;
   std::vector<std::pair<std::string, std::string>> routes; ///< path and reason, by PE
 };
 
-void serialize(Archive& archive, Site& site) {
-  archive(site.device, site.name, site.pci_address, site.heap_kind, site.heap_reason, site.routes);
+void serialize(Archive& archive, SentGpu& gpu) {
+  archive(gpu.device, gpu.name, gpu.pci_address, gpu.heap_kind, gpu.heap_reason, gpu.routes);
 }
 
 std::string joined(std::vector<std::string> words, const char* separator) {
@@ -49,33 +49,33 @@ CheckRow row_of(const char* id, const char* title, std::string reason, std::stri
   return row;
 }
 
-CheckRow devices_row(const std::vector<Site>& sites, const std::vector<PeHost>& hosts) {
+CheckRow devices_row(const std::vector<SentGpu>& sent, const std::vector<PeHost>& hosts) {
   // By host name, machine and address: the name comes first for the order of the row's evidence.
   std::map<std::tuple<std::string, std::uint64_t, std::string>, std::vector<std::string>> pes;
   std::set<std::string> names;
   std::size_t most = 0;
-  for (std::size_t pe = 0; pe < sites.size(); ++pe) {
+  for (std::size_t pe = 0; pe < sent.size(); ++pe) {
     std::vector<std::string>& here =
-        pes[{hosts[pe].host_name, hosts[pe].machine_id, sites[pe].pci_address}];
+        pes[{hosts[pe].host_name, hosts[pe].machine_id, sent[pe].pci_address}];
     here.push_back(std::to_string(pe));
     most = std::max(most, here.size());
-    names.insert(sites[pe].name);
+    names.insert(sent[pe].name);
   }
   std::vector<std::string> devices;
   for (const auto& [device, list] : pes)
     devices.push_back(std::get<0>(device) + " " + std::get<2>(device) + ": PE " +
                       joined(list, ", "));
-  std::string reason = counted(sites.size(), "PE") + " on " + counted(pes.size(), "GPU") + " (" +
+  std::string reason = counted(sent.size(), "PE") + " on " + counted(pes.size(), "GPU") + " (" +
                        joined({names.begin(), names.end()}, ", ") + ")";
   if (most > 1)
     reason += "; up to " + std::to_string(most) + " PEs share one, and their kernels take turns";
   return row_of(gpu_devices_row, "which GPU each PE has", std::move(reason), joined(devices, "; "));
 }
 
-CheckRow heap_row(const std::vector<Site>& sites) {
+CheckRow heap_row(const std::vector<SentGpu>& sent) {
   std::map<std::pair<std::string, std::string>, std::size_t> kinds;
-  for (const Site& site : sites)
-    ++kinds[{site.heap_kind, site.heap_reason}];
+  for (const SentGpu& gpu : sent)
+    ++kinds[{gpu.heap_kind, gpu.heap_reason}];
   std::vector<std::string> parts;
   for (const auto& [kind, count] : kinds)
     parts.push_back(kind.first + " on " + counted(count, "PE") +
@@ -119,13 +119,13 @@ void add_staged(const std::string& reason, Findings& findings) {
 }
 
 /// Whom kernels reach, and how: a PE itself is not counted.
-void add_paths(const std::vector<Site>& sites, GpuSummary& summary) {
+void add_paths(const std::vector<SentGpu>& sent, GpuSummary& summary) {
   std::map<std::pair<std::string, std::string>, std::vector<PePair>> routes;
   std::vector<PePair> missing;
   std::size_t pairs = 0;
-  for (std::size_t source = 0; source < sites.size(); ++source)
-    for (std::size_t target = 0; target < sites.size(); ++target) {
-      const auto& [path, reason] = sites[source].routes[target];
+  for (std::size_t source = 0; source < sent.size(); ++source)
+    for (std::size_t target = 0; target < sent.size(); ++target) {
+      const auto& [path, reason] = sent[source].routes[target];
       const PePair pair(static_cast<int>(source), static_cast<int>(target));
       summary.connections.push_back(
           {kernels_name, pair.first, pair.second, path + (reason.empty() ? "" : ": " + reason)});
@@ -150,7 +150,7 @@ void add_paths(const std::vector<Site>& sites, GpuSummary& summary) {
   if (!missing.empty()) {
     const auto& [source, target] = missing.front();
     const std::string& why =
-        sites[static_cast<std::size_t>(source)].routes[static_cast<std::size_t>(target)].second;
+        sent[static_cast<std::size_t>(source)].routes[static_cast<std::size_t>(target)].second;
     row.status = "warning";
     row.fix = "SHMEMCTL_DEVICE_PATH=auto, and a transport that reaches these PEs (its rows are "
               "above); shmemctl doctor --only gpu says what hinders peer access";
@@ -165,24 +165,24 @@ void add_paths(const std::vector<Site>& sites, GpuSummary& summary) {
 
 } // namespace
 
-std::string gpu_site_message(const GpuInfo& info, const std::vector<KernelPath>& routes) {
-  Site site{info.device, info.name, info.pci_address, info.heap_kind, info.heap_reason, {}};
+std::string gpu_info_message(const GpuInfo& info, const std::vector<KernelPath>& routes) {
+  SentGpu gpu{info.device, info.name, info.pci_address, info.heap_kind, info.heap_reason, {}};
   for (const KernelPath& route : routes)
-    site.routes.emplace_back(to_string(route.path), route.reason);
-  return to_bytes(site);
+    gpu.routes.emplace_back(to_string(route.path), route.reason);
+  return to_bytes(gpu);
 }
 
 GpuSummary merge_gpu_infos(const std::vector<std::string>& messages,
                            const std::vector<PeHost>& hosts) {
-  std::vector<Site> sites;
+  std::vector<SentGpu> sent;
   for (std::size_t pe = 0; pe < messages.size(); ++pe) {
-    sites.push_back(value_of_pe<Site>(messages[pe], pe, "GPU summary"));
-    if (sites.back().routes.size() != messages.size())
+    sent.push_back(value_of_pe<SentGpu>(messages[pe], pe, "GPU summary"));
+    if (sent.back().routes.size() != messages.size())
       throw malformed_message(pe, "GPU summary");
   }
   GpuSummary summary;
-  summary.rows = {devices_row(sites, hosts), heap_row(sites)};
-  add_paths(sites, summary);
+  summary.rows = {devices_row(sent, hosts), heap_row(sent)};
+  add_paths(sent, summary);
   return summary;
 }
 

@@ -79,9 +79,9 @@ NetworkPort port_of(const HcaPort& nic) {
 } // namespace
 
 std::vector<NetworkUse> networks_in_use(Runtime& runtime) {
-  using Way = std::pair<std::string, std::set<NetworkLink>>;
+  using TransportLinks = std::pair<std::string, std::set<NetworkLink>>;
   const Placement& placement = runtime.placement();
-  std::map<Way, std::set<int>> targets;
+  std::map<TransportLinks, std::set<int>> targets;
   for (int pe = 0; pe < runtime.n_pes(); ++pe) {
     const int node = placement.node[static_cast<std::size_t>(pe)];
     if (node == placement.my_node())
@@ -96,10 +96,10 @@ std::vector<NetworkUse> networks_in_use(Runtime& runtime) {
     }
   }
   std::vector<NetworkUse> uses;
-  for (const auto& [way, nodes] : targets)
+  for (const auto& [used, nodes] : targets)
     uses.push_back({placement.my_node(),
-                    way.first,
-                    {way.second.begin(), way.second.end()},
+                    used.first,
+                    {used.second.begin(), used.second.end()},
                     {nodes.begin(), nodes.end()}});
   return uses;
 }

@@ -219,8 +219,9 @@ ExpectedDevice device_from(const json& value, const std::string& place, const st
   }
   const std::optional<int> count = members.integer("count", 1);
   if (count && *count != 1 && device.is_named())
-    members.complain(members.place_of("count"),
-                     "one device has this address or name: leave these out to count a kind");
+    members.complain(
+        members.place_of("count"),
+        "only one device can have this address or name; a count is for devices without");
   device.count = count.value_or(1);
   members.finish();
   return device;

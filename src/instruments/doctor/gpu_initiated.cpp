@@ -103,7 +103,7 @@ void need_efa_driver(const CheckContext& context, Prerequisites& all) {
   const std::string path = "/sys/module/efa/version";
   const std::string version = context.sysroot.read_line(path).value_or("");
   all.need(at_least(version, {3, 3, 0}),
-           version.empty() ? "the efa driver tells no version: it is the kernel's own"
+           version.empty() ? "the efa driver reports no version: it is the kernel's own"
                            : file_evidence(path, version) + " (3.3.0 has completion counters)",
            "install EFA installer 1.50 or newer, then modprobe -r efa && modprobe efa");
 }

@@ -92,7 +92,7 @@ bool should_be_newest(const libraries::LibraryKind& kind) {
   return true;
 }
 
-/// What is wrong with the files of one name, the first of which is found.
+/// What is wrong with files that have the same name: the first of them is the one that is loaded.
 std::optional<Problem> judge_files(const std::vector<InstalledFile>& files,
                                    libraries::LibraryReader& reader) {
   const LibraryPointer first = reader.installed(files.front().path);
@@ -199,7 +199,7 @@ void find_unfulfilled(const PythonSite& site, std::vector<Problem>& problems) {
     }
 }
 
-/// Files that tell another release than their package.
+/// Files whose release is not that of their package.
 void find_foreign_files(const PythonSite& site, libraries::LibraryReader& reader,
                         std::vector<Problem>& problems) {
   for (const auto& [file, owners] : site.libraries) {
@@ -425,8 +425,7 @@ CheckResult software_cuda(const CheckContext& context) {
     if (!sysroot.live())
       return skipped("the copied tree has no release of the CUDA toolkit", setting);
     return warned(name + " does not name a CUDA toolkit",
-                  setting +
-                      ": neither version.json, version.txt nor include/cuda.h tells a release",
+                  setting + ": neither version.json, version.txt nor include/cuda.h has a release",
                   "export CUDA_HOME=/usr/local/cuda");
   }
   const std::vector<int> numbers = version_numbers(release->version);

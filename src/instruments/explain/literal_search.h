@@ -31,9 +31,6 @@ public:
     }
   }
 
-  /// States of the automaton: at most 1 + the sum of the literals' lengths.
-  std::size_t state_count() const { return columns_ == 0 ? 0 : next_.size() / columns_; }
-
 private:
   std::array<std::uint8_t, 256> column_{};
   std::size_t columns_ = 1;

@@ -129,14 +129,14 @@ void LogScan::end_file(const LineSplitter& lines) {
   file.ended_within_line = lines.ended_within_line();
 }
 
-void LogScan::read(const std::string& path) {
+void LogScan::scan_file(const std::string& path) {
   begin_file(path);
   LineSplitter lines([this](std::string_view line, std::uint64_t number) { take(line, number); });
   read_log(path, lines);
   end_file(lines);
 }
 
-void LogScan::read_text(const std::string& name, std::string_view text) {
+void LogScan::scan_text(const std::string& name, std::string_view text) {
   begin_file(name);
   LineSplitter lines([this](std::string_view line, std::uint64_t number) { take(line, number); });
   lines.feed(text);

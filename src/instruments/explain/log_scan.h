@@ -75,9 +75,9 @@ public:
   explicit LogScan(const Catalogue& catalogue);
 
   /// Reads a whole file, or stdin. Throws as read_log().
-  void read(const std::string& path);
+  void scan_file(const std::string& path);
   /// The same for text that is in memory.
-  void read_text(const std::string& name, std::string_view text);
+  void scan_text(const std::string& name, std::string_view text);
   /// After the last file.
   LogFacts facts();
 

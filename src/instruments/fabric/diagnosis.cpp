@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "src/base/statistics.h"
+
 namespace shmemctl::fabric {
 
 const char* to_string(Part part) {
@@ -32,13 +34,10 @@ double Criteria::least_times(Part part, Metric metric) const {
 
 namespace {
 
-constexpr double mad_to_sigma = 1.4826;
-/// Standard error of a median, compared with that of a mean.
-constexpr double median_error_factor = 1.2533;
 constexpr int polish_rounds = 3;
 /// With one partner, a slow NIC cannot be told from a slow partner.
 constexpr std::size_t fewest_partners = 2;
-/// Of fewer pairs one that is slow would hide itself.
+/// Among fewer pairs, a slow one would raise the spread so far that it is not seen as slow.
 constexpr std::size_t fewest_for_spread = 5;
 /// A host with several NICs is slow if so many of them are.
 constexpr double share_of_nics = 0.75;

@@ -237,16 +237,16 @@ private:
     for (int pe = 0; pe < runtime_.n_pes(); ++pe)
       if (result_.job.endpoints[static_cast<std::size_t>(pe)].host !=
           runtime_.placement().my_node())
-        if (const int way = runtime_.transport_index_by_pe()[static_cast<std::size_t>(pe)];
-            way >= 0)
-          transports.insert(runtime_.transports()[static_cast<std::size_t>(way)].transport->name());
+        if (const int index = runtime_.transport_index_by_pe()[static_cast<std::size_t>(pe)];
+            index >= 0)
+          transports.insert(
+              runtime_.transports()[static_cast<std::size_t>(index)].transport->name());
     mine.nics = join({nics.begin(), nics.end()}, ", ");
     mine.transports = join({transports.begin(), transports.end()}, ", ");
-    const std::vector<std::string> texts = runtime_.gather_text(to_bytes(mine));
-    for (std::size_t pe = 0; pe < texts.size(); ++pe) {
-      const auto facts = value_of_pe<PeFacts>(texts[pe], pe, "NICs");
-      result_.job.nics[pe] = facts.nics;
-      result_.job.transports[pe] = facts.transports;
+    const std::vector<PeFacts> facts = runtime_.gather_values(mine, "NICs");
+    for (std::size_t pe = 0; pe < facts.size(); ++pe) {
+      result_.job.nics[pe] = facts[pe].nics;
+      result_.job.transports[pe] = facts[pe].transports;
     }
   }
 

@@ -352,7 +352,7 @@ std::vector<const json*> signs_of(const Suspect& suspect, const Result& result,
     const std::string host = view::text(sign, "host"), device = view::text(sign, "device");
     for (const int number : suspect.hosts) {
       const std::string& name = result.job.hosts[at(number)];
-      // Hosts of one name are told apart by a PE: they are no hosts of their own here.
+      // Hosts with the same name have a PE behind it, which is no part of the host's name here.
       const int pe = suspect.part == Part::nic ? pe_of(result, number, suspect.rail) : -1;
       const bool other_nic = pe >= 0 && !result.job.nics[at(pe)].empty() &&
                              result.job.nics[at(pe)].find(device) == std::string::npos;
@@ -494,7 +494,7 @@ Findings findings_of(const Result& result, const json& hotspots) {
                          ? "1 measurement was"
                          : fmt::format("{} measurements were", result.transient.size()),
                      words_of(worst, result)),
-         "other traffic or another process was in the way; --soak DURATION tells how often"});
+         "other traffic or another process was in the way; --soak DURATION shows how often"});
   }
   return findings;
 }

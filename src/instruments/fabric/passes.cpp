@@ -11,8 +11,6 @@ namespace shmemctl::fabric {
 namespace {
 
 constexpr std::size_t min_for_spread = 3;
-/// Standard error of a median, compared with that of a mean.
-constexpr double median_error = 1.2533;
 
 /// Median and spread of what is positive.
 void summarise(const std::vector<PairFigure>& figures, float PairFigure::*value,
@@ -26,7 +24,7 @@ void summarise(const std::vector<PairFigure>& figures, float PairFigure::*value,
   to.*value = values.empty() ? not_measured : static_cast<float>(median(values));
   to.*noise = not_measured;
   if (values.size() >= min_for_spread)
-    to.*noise = static_cast<float>(median_error * median_deviation(logarithms) /
+    to.*noise = static_cast<float>(median_error_factor * median_deviation(logarithms) /
                                    std::sqrt(static_cast<double>(values.size())));
   else
     for (const PairFigure& figure : figures)

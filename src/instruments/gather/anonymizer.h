@@ -28,7 +28,7 @@ public:
   /// Names of fewer than two letters, and "localhost", are not replaced.
   void add_host(const std::string& name);
   /// Replaces a user's name by "user1", ... Names of the system's own users (root, nobody) and
-  /// those that are in paths on every machine (cuda, lib) are left.
+  /// those that are in paths on every machine (cuda, lib) are kept.
   void add_user(const std::string& name);
 
   /// All of it, in any text. `IPv4` addresses look like versions of four numbers: they are

@@ -8,10 +8,10 @@
 
 #include "src/base/error.h"
 #include "src/base/file_tree.h"
+#include "src/base/finding.h"
 #include "src/base/input.h"
 #include "src/base/report_schema.h"
 #include "src/base/secret.h"
-#include "src/base/severity.h"
 #include "src/instruments/gather/anonymizer.h"
 #include "src/instruments/gather/recorded_files.h"
 #include "src/instruments/gather/recorder.h"

@@ -160,7 +160,7 @@ const JobMember* other_of_two(const Members& members, const JobMember* one) {
   return members.size() != 2 ? nullptr : members[members.front() == one ? 1 : 0];
 }
 
-/// What GPUs tell that CPUs do not: ranks that wait in a kernel have a busy one. Whether it is
+/// What GPUs show and CPUs do not: ranks that wait in a kernel have a busy one. Whether it is
 /// told.
 bool judge_by_gpus(JobVerdict& job, const Members& members) {
   const bool sampled = any_sample(members);

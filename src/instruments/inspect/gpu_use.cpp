@@ -59,7 +59,8 @@ const std::string* variable_of(const Process& process, const char* name) {
   return found == process.environment->end() ? nullptr : &found->second;
 }
 
-/// Without NVML: CUDA opens the device files of all GPUs that it may see, so one alone tells.
+/// Without NVML: CUDA opens the device files of all GPUs that it may see, so they say something
+/// only if there is one.
 std::vector<GpuUse> gpus_of_descriptors(const Sysroot& sysroot, const Process& process) {
   constexpr std::string_view prefix = "/dev/nvidia";
   std::optional<int> minor;

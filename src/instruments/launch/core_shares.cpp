@@ -165,7 +165,7 @@ CoreShares choose_core_shares(const Sysroot& sysroot, const Environment& environ
       return {{}, std::string(name) + " chooses CPUs"};
   const std::optional<CpuSet> allowed = allowed_cpus_of(sysroot);
   if (!allowed || allowed->empty())
-    return {{}, "the kernel does not tell which CPUs may be used"};
+    return {{}, "the kernel does not report which CPUs may be used"};
   const auto online =
       parse_cpulist(sysroot.read_line("/sys/devices/system/cpu/online").value_or(""));
   if (online && intersection(*online, *allowed) != *online && cpus_of_group(sysroot) != allowed)

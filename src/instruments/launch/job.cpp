@@ -78,7 +78,7 @@ void LaunchJob::poll_once() {
     if (waiting[i].revents == 0)
       continue;
     if (progress_ && waiting[i].fd == progress_.get())
-      hear_progress();
+      read_progress();
     else if (waiting[i].events == POLLIN)
       input_.read();
     else if (input_.open() && waiting[i].fd == input_.pipe())
@@ -108,7 +108,7 @@ int LaunchJob::poll_timeout_ms() const {
   return timeout_ms;
 }
 
-void LaunchJob::hear_progress() {
+void LaunchJob::read_progress() {
   const std::string words = last_progress(progress_.get());
   if (!words.empty())
     status_->say(words);

@@ -75,7 +75,7 @@ private:
   void relay_rest();
   /// Paints the status line, unless a line of output is not complete.
   void show_progress();
-  void hear_progress();
+  void read_progress();
   /// log(), on a line of its own.
   void warn(const std::string& message);
   void advance();

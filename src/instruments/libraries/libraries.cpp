@@ -477,7 +477,7 @@ void LibraryReader::find_version(Library& library, const std::string& package_ve
     library.version_source = "package";
   }
   if (library.version.empty())
-    library.version_source = library.elf.problem.empty() ? "neither its file nor a package tells it"
+    library.version_source = library.elf.problem.empty() ? "neither its file nor a package says it"
                                                          : library.elf.problem;
 }
 

@@ -79,7 +79,7 @@ void find_layout(const Libraries& libraries, const Library& host, Findings& find
     if (linked && *linked >= new_qp_layout)
       continue;
     const std::string inside = linked ? "NVSHMEM " + each->nvshmem_inside
-                                      : std::string("an NVSHMEM whose version it does not tell");
+                                      : std::string("an NVSHMEM whose version it does not report");
     findings.push_back(
         {"nvshmem-qp-layout", linked ? Severity::error : Severity::warning, "",
          fmt::format("{} was built with {} and reads IBGDA's queue pairs, which {} ({}) keeps in "

@@ -65,27 +65,6 @@ SHMEMCTL_HOST_DEVICE constexpr std::int32_t
 rows_of(const std::int32_t* counts, std::int32_t n_ranks, std::int32_t destination) {
   return base_of(counts, n_ranks, n_ranks, destination);
 }
-/// sums[i] = values[0] + ... + values[i - 1]; may be done in place. @return the sum of all
-SHMEMCTL_HOST_DEVICE constexpr std::int32_t exclusive_prefix(const std::int32_t* values,
-                                                             std::int32_t n, std::int32_t* sums) {
-  std::int32_t sum = 0;
-  for (std::int32_t i = 0; i < n; ++i) {
-    const std::int32_t value = values[i];
-    sums[i] = sum;
-    sum += value;
-  }
-  return sum;
-}
-/// The source rank of a received row: the last one whose first row is at or before `row`.
-/// @param bases the first row of each source, ascending
-SHMEMCTL_HOST_DEVICE constexpr std::int32_t source_of_row(const std::int32_t* bases,
-                                                          std::int32_t n_ranks, std::int32_t row) {
-  std::int32_t source = 0;
-  for (std::int32_t rank = 1; rank < n_ranks; ++rank)
-    if (bases[rank] <= row)
-      source = rank;
-  return source;
-}
 
 /// What an expert's tokens are counted as: rounded up to a multiple of the alignment.
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t aligned_count(std::int32_t count,

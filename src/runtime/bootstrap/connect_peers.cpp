@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <list>
 
+#include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
-#include "src/base/timeout_hint.h"
 #include "src/runtime/bootstrap/collective_plan.h"
 #include "src/runtime/bootstrap/connect_peers.h"
 #include "src/runtime/bootstrap/interfaces.h"
@@ -13,7 +13,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::size_t max_listeners = 4, max_problems = 4;
+constexpr std::size_t max_problems = 4;
 /// A PE that cannot connect reports it this long before its deadline, or at 4/5 of it: before the
 /// rendezvous times out for all, which knows only which PEs are not connected.
 constexpr double earlier_s = 1, earlier_share = 0.2;
@@ -318,7 +318,7 @@ std::vector<Listener> listen_for_neighbours(const UniqueId& id, const InterfaceF
   }
   std::string problem = "no address of this host leads to the rendezvous";
   for (const SocketAddress& address : advertised_addresses(id, filter)) {
-    if (listeners.size() >= max_listeners)
+    if (listeners.size() >= Membership::max_addresses)
       break;
     try {
       listeners.emplace_back(address);

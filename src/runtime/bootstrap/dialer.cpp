@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "src/base/timeout_hint.h"
+#include "src/base/deadline.h"
 #include "src/runtime/bootstrap/interfaces.h"
 
 namespace shmemctl {
@@ -154,7 +154,7 @@ Dialer::Step Dialer::read_response(Attempt& attempt) {
                                  std::to_string(FrameHeader::protocol_version),
                              "run the same version of shmemctl on all hosts"};
   if (reader.problem() != HeaderProblem::none) {
-    note(attempt.address, "what answers there is no PE of a job of this tool", false);
+    note(attempt.address, "what listens there is no PE of a shmemctl job", false);
     return Step::failed;
   }
   if (!reader.complete())
@@ -165,7 +165,7 @@ Dialer::Step Dialer::read_response(Attempt& attempt) {
   if (kind == FrameKind::welcome && attempt.challenged) {
     if (is_welcome(attempt))
       return Step::welcome;
-    note(attempt.address, "what answers there does not have the secret of this job", false);
+    note(attempt.address, "what listens there does not have the secret of this job", false);
     return Step::failed;
   }
   note(attempt.address, "an answer that makes no sense", false);

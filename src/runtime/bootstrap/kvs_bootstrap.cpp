@@ -154,7 +154,7 @@ void KvsBootstrap::check_hello(int of, const std::string& expected_start,
   throw Error(ExitCode::unavailable, subject(), "read " + whose,
               "it is \"" + printable(*hello, 40) + "\" instead of \"" + expected_start +
                   "\": another version, or another number of processes",
-              "start all PEs with one launcher and the same version of this tool");
+              "start all PEs with one launcher and the same version of shmemctl");
 }
 
 void KvsBootstrap::disagree(int with, const std::string& how) const {

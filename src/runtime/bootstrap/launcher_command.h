@@ -11,7 +11,7 @@ namespace shmemctl {
 
 /// The command line of the launcher, which this process' own is a part of: that of the nearest
 /// process above this one that is mpirun, srun or the like, or a shmemctl run. Under srun, which is
-/// above no PE, its nodes and tasks by its variables, and `own`. Empty if nothing tells it: without
+/// above no PE, its nodes and tasks by its variables, and `own`. Empty if nothing says it: without
 /// a launcher, and on machines where another process starts PEs for it. Values of variables that
 /// launchers pass on are left out, but for those of this kind of program (NCCL_*, UCX_*, ...).
 /// @param own this process' command line

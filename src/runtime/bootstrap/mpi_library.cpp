@@ -25,7 +25,7 @@ std::string version_text(GetLibraryVersion* get_library_version) {
   std::vector<char> text(version_text_bytes, '\0');
   int length = 0;
   if (get_library_version(text.data(), &length) != MpiLibrary::success)
-    return "a library that does not tell its version";
+    return "a library that does not report its version";
   std::string words = text.data();
   words = words.substr(0, words.find('\n'));
   for (char& letter : words)

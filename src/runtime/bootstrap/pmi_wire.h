@@ -82,7 +82,7 @@ public:
     const Deadline& deadline;
     JobHealth& health;
     std::string step;
-    int peer = -1; ///< whose doing is waited for, if it is one PE's
+    int peer = -1; ///< the PE whose action is awaited; -1: none, or several
   };
 
   /// @param descriptor a connected stream socket

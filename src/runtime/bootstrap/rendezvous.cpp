@@ -4,17 +4,17 @@
 #include <cerrno>
 #include <sys/eventfd.h>
 
+#include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/base/service_thread.h"
 #include "src/base/text.h"
-#include "src/base/timeout_hint.h"
 #include "src/runtime/bootstrap/collective_plan.h"
 #include "src/runtime/bootstrap/interfaces.h"
 
 namespace shmemctl {
 
 namespace {
-constexpr std::size_t max_listed = 8, max_addresses_passed_on = 4;
+constexpr std::size_t max_listed = 8;
 } // namespace
 
 std::string list_ranks(const std::vector<int>& ranks, std::size_t total) {
@@ -83,7 +83,7 @@ Neighbours Membership::neighbours_of(int rank) const {
   for (int level = 0; level < levels_of(size_); ++level) {
     std::vector<std::string> addresses =
         members_.at(forward_neighbour(rank, size_, level)).addresses;
-    addresses.resize(std::min(addresses.size(), max_addresses_passed_on));
+    addresses.resize(std::min(addresses.size(), max_addresses));
     neighbours.addresses.push_back(std::move(addresses));
   }
   return neighbours;

@@ -19,6 +19,8 @@ namespace shmemctl {
 class Membership {
 public:
   static constexpr int max_pes = 1 << 20;
+  /// Of each PE: it listens at no more, and no more are passed on to its neighbours.
+  static constexpr std::size_t max_addresses = 4;
 
   enum class Verdict {
     welcome,

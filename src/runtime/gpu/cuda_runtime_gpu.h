@@ -21,7 +21,7 @@ public:
   /// Makes kernels that still wait leave.
   ~CudaGpuRuntime() override;
 
-  const GpuInfo& site() const override { return info_; }
+  const GpuInfo& info() const override { return info_; }
   const std::vector<KernelPath>& paths_by_pe() const override { return paths_by_pe_; }
   DeviceJob job() const override;
   std::vector<std::int64_t> heap_delta_bytes() const override;

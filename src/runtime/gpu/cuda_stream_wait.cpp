@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "src/base/timeout_hint.h"
+#include "src/base/deadline.h"
 #include "src/base/wait.h"
 
 namespace shmemctl {

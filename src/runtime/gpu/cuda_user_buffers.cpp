@@ -70,7 +70,7 @@ void require_own(const cuda::Device& device, const Facts& facts, const void* add
     throw Error(
         ExitCode::usage, name_of(address, size_bytes), "register",
         fmt::format("it is memory of GPU {}, but this PE uses {}", facts.ordinal, device.text()),
-        "allocate it on this PE's GPU (Runtime::gpu()->site().device)");
+        "allocate it on this PE's GPU (Runtime::gpu()->info().device)");
 }
 
 /// Why the allocation cannot be handed on as a descriptor; else its descriptor is in `file`.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "src/base/timeout_hint.h"
+#include "src/base/deadline.h"
 #include "src/runtime/gpu/device_queues.h"
 #include "src/runtime/gpu/kernel_proxy.h"
 #include "transports/ibgda/ibgda.h"

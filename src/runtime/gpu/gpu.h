@@ -40,7 +40,7 @@ using GpuStream = void*;
 class PeGpu {
 public:
   virtual ~PeGpu() = default;
-  virtual const GpuInfo& site() const = 0;
+  virtual const GpuInfo& info() const = 0;
   virtual const std::vector<KernelPath>& paths_by_pe() const = 0; ///< by PE
   /// Passed to kernels by value. Changes when the heap grows and when teams are created or
   /// destroyed: call it again for each launch.

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <iterator>
 
-#include "src/base/timeout_hint.h"
+#include "src/base/deadline.h"
 #include "src/runtime/gpu/wait_error_text.h"
 
 namespace shmemctl {

@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "src/base/archive.h"
+#include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
-#include "src/base/timeout_hint.h"
 #include "src/runtime/memory/siphash.h"
 
 namespace shmemctl {

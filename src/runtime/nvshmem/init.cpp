@@ -321,7 +321,7 @@ int nvshmemx_init_status(void) {
   if (!world)
     return NVSHMEM_STATUS_NOT_INITIALIZED;
   PeGpu* const gpu = const_cast<api::World*>(world)->gpu();
-  return gpu && gpu->site().pes_on_device > 1 ? NVSHMEM_STATUS_FULL_MPG
+  return gpu && gpu->info().pes_on_device > 1 ? NVSHMEM_STATUS_FULL_MPG
                                               : NVSHMEM_STATUS_IS_INITIALIZED;
 }
 

@@ -71,7 +71,7 @@ SignalOp signal_op(int op) {
 on_stream::Job stream_job(World& world) {
   PeGpu& gpu = gpu_of(world);
   gpu.check();
-  return {gpu.job(), gpu.heap_delta_bytes(), gpu.site().heap_kind == "host"};
+  return {gpu.job(), gpu.heap_delta_bytes(), gpu.info().heap_kind == "host"};
 }
 
 } // namespace shmemctl::nvshmem

@@ -189,10 +189,10 @@ int current_device() {
 
 void require_own_device(PeGpu& gpu) {
   const int current = current_device();
-  if (current >= 0 && current != gpu.site().device)
+  if (current >= 0 && current != gpu.info().device)
     throw Error(ExitCode::usage, "GPU " + std::to_string(current), "use",
                 "it is the calling thread's current device, but this PE's is GPU " +
-                    std::to_string(gpu.site().device),
+                    std::to_string(gpu.info().device),
                 "call cudaSetDevice before nvshmem_init, or name the same device after it");
 }
 

@@ -107,7 +107,7 @@ void make_predefined_teams(World& world) {
   const auto me = static_cast<std::size_t>(world.rma.pe());
   PeRecord own{};
   own.node_pe = world.teams.my_pe(team_node);
-  const std::string& uuid = gpu_of(world).site().uuid;
+  const std::string& uuid = gpu_of(world).info().uuid;
   std::memcpy(own.gpu, uuid.data(), std::min(uuid.size(), sizeof own.gpu - 1));
   const std::vector<std::byte> bytes = gather(world, &own, sizeof own);
   std::vector<PeRecord> all(bytes.size() / sizeof own);

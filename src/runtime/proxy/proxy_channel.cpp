@@ -5,8 +5,8 @@
 #include <new>
 #include <thread>
 
+#include "src/base/deadline.h"
 #include "src/base/error.h"
-#include "src/base/timeout_hint.h"
 
 namespace shmemctl {
 

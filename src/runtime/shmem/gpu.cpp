@@ -56,7 +56,7 @@ void* place_at(World& world, const void* address, int pe) {
 } // namespace
 
 SHMEMCTL_API(int, shmemx_gpu_device, (void)) {
-  return api::guarded([](World& world) { return world.gpu() ? world.gpu()->site().device : -1; });
+  return api::guarded([](World& world) { return world.gpu() ? world.gpu()->info().device : -1; });
 }
 
 SHMEMCTL_API(const char*, shmemx_gpu_why_not, (void)) {
@@ -142,7 +142,7 @@ void with_job(Body&& body) {
   api::guarded([&](World& world) {
     PeGpu& gpu = gpu_of(world);
     gpu.check();
-    body(on_stream::Job(gpu.job(), gpu.heap_delta_bytes(), gpu.site().heap_kind == "host"), world);
+    body(on_stream::Job(gpu.job(), gpu.heap_delta_bytes(), gpu.info().heap_kind == "host"), world);
   });
 }
 

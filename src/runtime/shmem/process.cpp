@@ -11,8 +11,8 @@
 #include <thread>
 #include <unistd.h>
 
+#include "src/base/error.h"
 #include "src/base/log.h"
-#include "src/base/print_error.h"
 #include "src/runtime/gpu/gpu.h"
 #include "src/runtime/runtime.h"
 #include "src/runtime/shmem/api.h"

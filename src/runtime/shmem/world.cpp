@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "src/base/print_error.h"
+#include "src/base/error.h"
 #include "src/runtime/proxy/proxy.h"
 
 extern "C" {

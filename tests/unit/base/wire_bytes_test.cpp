@@ -35,9 +35,9 @@ TEST(WireBytes, WhatWasWrittenIsRead) {
   EXPECT_EQ(reader.choice(Colour::blue), Colour::green);
   EXPECT_FALSE(reader.flag());
   EXPECT_EQ(reader.text(9), "text");
-  EXPECT_FALSE(reader.if_complete(1)) << "something is left";
+  EXPECT_FALSE(reader.at_end());
   EXPECT_EQ(reader.array<3>(), (std::array<std::uint8_t, 3>{1, 0, 255}));
-  EXPECT_EQ(reader.if_complete(1), 1);
+  EXPECT_TRUE(reader.good() && reader.at_end());
 }
 
 TEST(WireBytes, NothingIsReadBeyondTheEnd) {
@@ -48,7 +48,6 @@ TEST(WireBytes, NothingIsReadBeyondTheEnd) {
   EXPECT_EQ(reader.number<std::uint8_t>(), 0u) << "nothing comes after what was missing";
   EXPECT_EQ(reader.bytes(1), "");
   EXPECT_EQ(reader.array<2>(), (std::array<std::uint8_t, 2>{}));
-  EXPECT_FALSE(reader.if_complete(1));
 }
 
 TEST(WireBytes, EveryLimitIsKept) {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <mutex>
-#include <set>
 #include <thread>
 
 #include "src/base/error.h"
@@ -373,14 +372,6 @@ TeamId make(TeamPe& me, std::uint64_t id, const std::vector<int>& members) {
 }
 
 } // namespace
-
-TEST(UniqueId, IsRandomAndNeverZero) {
-  std::set<std::uint64_t> ids;
-  for (int i = 0; i < 1000; ++i)
-    ids.insert(Teams::unique_id());
-  EXPECT_EQ(ids.size(), 1000u);
-  EXPECT_EQ(ids.count(0), 0u);
-}
 
 TEST(UniqueId, RandomListsWithoutTheOthers) {
   for (int n_pes = 1; n_pes <= 8; ++n_pes)

@@ -85,7 +85,7 @@ DevxQp::DevxQp(DirectPort& port, const QpOptions& options)
   HcaInfo info;
   info.atomic_bytes = port.limits.atomic_bytes;
   info.orders_writes = port.orders_writes;
-  local_.offers = offers_of(info);
+  local_.capabilities = capabilities_of(info);
 }
 
 void* DevxQp::place(const QpOptions& options, std::size_t size_bytes) {
@@ -217,7 +217,7 @@ void DevxQp::connect(const PeerInfo& peer) {
     move_to(state, path);
     return 0; // what the device refuses is an Error
   });
-  abilities_ = abilities_of(local_.offers, peer.offers);
+  abilities_ = abilities_of(local_.capabilities, peer.capabilities);
 }
 
 } // namespace shmemctl::mlx5

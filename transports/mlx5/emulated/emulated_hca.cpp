@@ -99,7 +99,7 @@ PeerInfo EmulatedHcaQp::local() const {
   PeerInfo info;
   info.qpn = view_.qpn;
   info.device_id = hca_.options_.device_id;
-  info.offers = offers_of(hca_.info_);
+  info.capabilities = capabilities_of(hca_.info_);
   info.mtu = 5;
   return info;
 }
@@ -111,7 +111,7 @@ void EmulatedHcaQp::connect(const PeerInfo& peer) {
   std::shared_ptr<Executor> path = hca_.options_.path_to_peer(peer);
   const EmulatedHca::Held held(hca_);
   device_->connect(std::move(path));
-  abilities_ = abilities_of(offers_of(hca_.info_), peer.offers);
+  abilities_ = abilities_of(capabilities_of(hca_.info_), peer.capabilities);
   connected_ = true;
 }
 

@@ -37,15 +37,15 @@ std::string unmapped(const std::vector<KernelPath>& routes, int pe) {
   return "kernels cannot load from and store to PE " + std::to_string(pe) + ": " + route.reason;
 }
 
-std::string too_many_blocks(const GpuInfo& site, const Launch& launch, int max_resident) {
-  const int sharers = std::max(site.pes_on_device, 1);
+std::string too_many_blocks(const GpuInfo& info, const Launch& launch, int max_resident) {
+  const int sharers = std::max(info.pes_on_device, 1);
   const int of_this_pe = std::max(max_resident / sharers, 1);
   if (max_resident <= 0 || launch.ctas <= of_this_pe)
     return "";
   const std::string shared =
       sharers > 1 ? ", which " + std::to_string(sharers) + " PEs share" : std::string();
   return std::to_string(launch.ctas) + " blocks of " + std::to_string(launch.threads) +
-         " threads do not run at once on " + site.name + shared + ": at most " +
+         " threads do not run at once on " + info.name + shared + ": at most " +
          std::to_string(of_this_pe);
 }
 
@@ -59,7 +59,7 @@ std::string GpuCase::cannot_run(Runtime& runtime) const {
     return "it has no GPU";
   if (point_.launch.ctas > 1)
     if (std::string reason =
-            too_many_blocks(gpu->site(), point_.launch, max_resident_blocks(gpu->site().device));
+            too_many_blocks(gpu->info(), point_.launch, max_resident_blocks(gpu->info().device));
         !reason.empty())
       return reason;
   const std::vector<KernelPath>& routes = gpu->paths_by_pe();
@@ -94,7 +94,7 @@ void GpuCase::prepare(Arena& arena) {
   timer_ = TimerQuality{500, 1000};
   set_up();
   stream_job_.emplace(gpu_->job());
-  stream_timer_.emplace(gpu_->site().device);
+  stream_timer_.emplace(gpu_->info().device);
   if (point_.launch.graph)
     stream_timer_->capture(gpu_->stream(), [this] {
       for (std::uint64_t number = 0; number < variants; ++number)
@@ -124,13 +124,13 @@ void GpuCase::iterate_on_stream(std::uint64_t first, std::uint64_t count) {
 
 void GpuCase::launch_and_wait(const char* step, CallScope scope, int ctas, int threads,
                               const std::function<std::string(const KernelLaunch&)>& launcher) {
-  const GpuInfo& site = gpu_->site();
+  const GpuInfo& info = gpu_->info();
   const DeviceJob job = gpu_->job(); // taken anew: heaps grow and teams come and go
-  const KernelLaunch how{job,  device_control(), gpu_->stream(), site.device, kernel_scope(scope),
+  const KernelLaunch how{job,  device_control(), gpu_->stream(), info.device, kernel_scope(scope),
                          ctas, threads};
   if (const std::string problem = launcher(how); !problem.empty())
     throw Error(
-        ExitCode::unavailable, "PE " + std::to_string(pe_) + ", GPU " + std::to_string(site.device),
+        ExitCode::unavailable, "PE " + std::to_string(pe_) + ", GPU " + std::to_string(info.device),
         "launch a kernel of " + std::to_string(ctas) + " blocks of " + std::to_string(threads) +
             " threads",
         problem, "pass fewer --ctas or --threads, or run shmemctl doctor to check the driver");
@@ -140,7 +140,7 @@ void GpuCase::launch_and_wait(const char* step, CallScope scope, int ctas, int t
     return;
   gpu_->check(); // says more
   throw Error(ExitCode::unavailable,
-              "PE " + std::to_string(pe_) + ", GPU " + std::to_string(site.device),
+              "PE " + std::to_string(pe_) + ", GPU " + std::to_string(info.device),
               std::string("complete ") + step, "an operation of a kernel did not complete",
               "run shmemctl bringup to check every pair of PEs");
 }

@@ -105,7 +105,7 @@ private:
 /// Why the launch's blocks do not all run at once; "" if they do. PEs that share a device have
 /// equal parts of it: those that wait for each other's kernels may need all of them.
 /// @param most blocks that an idle device holds at once; 0 if unknown
-std::string too_many_blocks(const GpuInfo& site, const Launch& launch, int max_resident);
+std::string too_many_blocks(const GpuInfo& info, const Launch& launch, int max_resident);
 /// "PE 3" and why kernels cannot load from and store to it; "" if they can.
 std::string unmapped(const std::vector<KernelPath>& routes, int pe);
 

@@ -33,9 +33,9 @@ struct CopySide {
   std::size_t total_bytes() const { return source_size_bytes() + slot_size_bytes(); }
 };
 
-enum class Way { to_gpu, to_host };
+enum class CopyDirection { to_gpu, to_host };
 
-template <Way way>
+template <CopyDirection copied>
 class HostCopyCase final : public Case {
 public:
   explicit HostCopyCase(const Point& point) : point_(point) {}
@@ -47,7 +47,7 @@ public:
   std::string cannot_run(Runtime& runtime) const override {
     if (!runtime.gpu())
       return "it has no GPU";
-    if (runtime.gpu()->site().heap_kind == "host")
+    if (runtime.gpu()->info().heap_kind == "host")
       return "the GPU heap is memory of the host, so nothing is copied to or from the GPU";
     return "";
   }
@@ -60,15 +60,15 @@ public:
     copies_ = gpu_->make_host_copies(host_side().total_bytes());
     on_host_ = copies_->host_memory();
     if (host_side().sends)
-      fill_pattern(on_host_, host_side().source_size_bytes(), seed_of(Way::to_gpu), pe_);
+      fill_pattern(on_host_, host_side().source_size_bytes(), seed_of(CopyDirection::to_gpu), pe_);
     if (gpu_side().sends) {
       std::vector<std::byte> source(gpu_side().source_size_bytes());
-      fill_pattern(source.data(), source.size(), seed_of(Way::to_host), pe_);
+      fill_pattern(source.data(), source.size(), seed_of(CopyDirection::to_host), pe_);
       gpu_->copy(on_gpu_, source.data(), source.size());
     }
     if (!point_.launch.graph)
       return;
-    graph_.emplace(gpu_->site().device);
+    graph_.emplace(gpu_->info().device);
     graph_->capture(gpu_->stream(), [this] { enqueue(0, variants); });
   }
 
@@ -102,34 +102,35 @@ public:
   std::optional<WrongByte> verify(std::uint64_t iterations) override {
     std::vector<std::byte> fetched(gpu_side().total_bytes());
     gpu_->copy(fetched.data(), on_gpu_, fetched.size());
-    if (auto wrong =
-            verify_side(gpu_side(), fetched.data(), Way::to_host, Way::to_gpu, iterations, "GPU"))
+    if (auto wrong = verify_side(gpu_side(), fetched.data(), CopyDirection::to_host,
+                                 CopyDirection::to_gpu, iterations, "GPU"))
       return wrong;
-    return verify_side(host_side(), on_host_, Way::to_gpu, Way::to_host, iterations, "host");
+    return verify_side(host_side(), on_host_, CopyDirection::to_gpu, CopyDirection::to_host,
+                       iterations, "host");
   }
 
 private:
   bool both_ways() const { return point_.direction == Direction::bi; }
   CopySide host_side() const {
-    return {point_.size_bytes, way == Way::to_gpu || both_ways(),
-            way == Way::to_host || both_ways()};
+    return {point_.size_bytes, copied == CopyDirection::to_gpu || both_ways(),
+            copied == CopyDirection::to_host || both_ways()};
   }
   CopySide gpu_side() const {
-    return {point_.size_bytes, way == Way::to_host || both_ways(),
-            way == Way::to_gpu || both_ways()};
+    return {point_.size_bytes, copied == CopyDirection::to_host || both_ways(),
+            copied == CopyDirection::to_gpu || both_ways()};
   }
   /// The two directions move different bytes.
-  std::uint64_t seed_of(Way direction) const {
-    return seed_ + (direction == Way::to_gpu ? 0 : 0x9e3779b97f4a7c15U);
+  std::uint64_t seed_of(CopyDirection direction) const {
+    return seed_ + (direction == CopyDirection::to_gpu ? 0 : 0x9e3779b97f4a7c15U);
   }
 
   struct Ends {
     std::byte* to;
     const std::byte* from;
   };
-  Ends ends_of(Way direction, std::uint64_t number) const {
+  Ends ends_of(CopyDirection direction, std::uint64_t number) const {
     const std::size_t variant = number % variants * variant_step_bytes;
-    if (direction == Way::to_gpu)
+    if (direction == CopyDirection::to_gpu)
       return {on_gpu_ + gpu_side().slot_offset_bytes(), on_host_ + variant};
     return {on_host_ + host_side().slot_offset_bytes(), on_gpu_ + variant};
   }
@@ -138,11 +139,12 @@ private:
     if (both_ways())
       copies_->fork();
     for (std::uint64_t number = first; number < first + count; ++number) {
-      const Ends own = ends_of(way, number);
+      const Ends own = ends_of(copied, number);
       copies_->start(own.to, own.from, point_.size_bytes);
       if (!both_ways())
         continue;
-      const Ends other = ends_of(way == Way::to_gpu ? Way::to_host : Way::to_gpu, number);
+      const Ends other = ends_of(
+          copied == CopyDirection::to_gpu ? CopyDirection::to_host : CopyDirection::to_gpu, number);
       copies_->start_beside(other.to, other.from, point_.size_bytes);
     }
     if (both_ways())
@@ -150,9 +152,9 @@ private:
   }
 
   /// @param bytes of that side, which sends by `sent` and receives by `received`
-  std::optional<WrongByte> verify_side(const CopySide& side, const std::byte* bytes, Way sent,
-                                       Way received, std::uint64_t iterations,
-                                       const std::string& whose) const {
+  std::optional<WrongByte> verify_side(const CopySide& side, const std::byte* bytes,
+                                       CopyDirection sent, CopyDirection received,
+                                       std::uint64_t iterations, const std::string& whose) const {
     const auto wrong = [&](const Difference& difference, std::size_t at, const std::string& what) {
       return WrongByte{pe_, at + difference.offset_bytes, difference.expected, difference.found,
                        what + " in memory of the " + whose};
@@ -189,7 +191,7 @@ private:
 
 } // namespace
 
-SHMEMCTL_CASE(host_to_device_by_gpu, HostCopyCase<Way::to_gpu>);
-SHMEMCTL_CASE(device_to_host_by_gpu, HostCopyCase<Way::to_host>);
+SHMEMCTL_CASE(host_to_device_by_gpu, HostCopyCase<CopyDirection::to_gpu>);
+SHMEMCTL_CASE(device_to_host_by_gpu, HostCopyCase<CopyDirection::to_host>);
 
 } // namespace shmemctl::bench

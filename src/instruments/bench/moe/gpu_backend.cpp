@@ -3,15 +3,15 @@
 #include <fmt/format.h>
 
 #include "kernels/moe/cast.h"
-#include "src/base/timeout_hint.h"
+#include "src/base/deadline.h"
 #include "src/instruments/bench/moe/gpu_internode.h"
 #include "src/instruments/bench/moe/metadata_check.h"
-#include "src/instruments/bench/moe/rows.h"
+#include "src/instruments/bench/moe/row_layout.h"
 
 namespace shmemctl::moe {
 
 std::int32_t shared_sms(const PeGpu& gpu) {
-  return std::max(1, gpu.site().multiprocessors / std::max(1, gpu.site().pes_on_device));
+  return std::max(1, gpu.info().multiprocessors / std::max(1, gpu.info().pes_on_device));
 }
 
 GpuSettings gpu_settings_of(const PeGpu& gpu, const Setup& setup, const MoePath& path) {
@@ -24,7 +24,7 @@ void GpuBackend::fill() {
   for (std::int32_t token = 0; token < tokens(); ++token)
     for (const float weight : expected_weights(row_key(setup_.seed, me_, token), shape.top_k))
       weights.push_back(weight);
-  // What experts write is theirs, so only what lies around it is looked at.
+  // Experts may write all of these regions: only the memory around them is checked.
   poison_regions({&layout_.outputs, &layout_.output_weights});
   poison_regions(GpuBackend::plan_regions());
   gpu_.copy(at<float>(layout_.weights), weights.data(), weights.size() * sizeof(float));
@@ -177,7 +177,7 @@ std::optional<BrokenRule> gpu_broken_rule(const PeGpu& gpu, const Setup& setup,
   }
   const int min_sms = settings.min_num_sms(), max_sms = std::max(min_sms, shared_sms(gpu));
   if (setup.num_sms > max_sms)
-    return at_most("num-sms", max_sms, fmt::format(", which a PE has of {}", gpu.site().name),
+    return at_most("num-sms", max_sms, fmt::format(", which a PE has of {}", gpu.info().name),
                    setup.num_sms, max_sms);
   if (setup.num_sms > 0 && setup.num_sms < min_sms)
     return BrokenRule{"num-sms",

@@ -43,8 +43,8 @@ public:
       : gpu_(gpu), memory_(memory), setup_(setup), path_(path), me_(rank),
         mine_((*setup.routing)[static_cast<std::size_t>(rank)]), layout_(setup),
         record_(setup.shape, scales_of(setup)), active_routing_(*setup.routing),
-        row_counts_(row_counts(setup.shape, active_routing_)), timer_(gpu.site().device),
-        notify_timer_(gpu.site().device), pack_timer_(gpu.site().device) {
+        row_counts_(row_counts(setup.shape, active_routing_)), timer_(gpu.info().device),
+        notify_timer_(gpu.info().device), pack_timer_(gpu.info().device) {
     fill();
   }
   std::string name() const override { return "gpu"; }
@@ -135,7 +135,7 @@ public:
   }
 
   std::vector<KernelLaunch> launches(Direction direction) const override {
-    return all_settings().launches(direction, given(direction), gpu_.site().multiprocessors);
+    return all_settings().launches(direction, given(direction), gpu_.info().multiprocessors);
   }
 
 protected:

@@ -65,7 +65,7 @@ struct ChainBatches {
 /// For at least `pairs` pairs of dispatch and combine.
 ChainBatches chain_batches(int pairs);
 
-/// For a launcher; what is nothing stays as Tuning has it.
+/// What the launcher of a kernel takes; settings without a value keep Tuning's default.
 Tuning tuning_of(const Settings& settings);
 
 } // namespace shmemctl::moe

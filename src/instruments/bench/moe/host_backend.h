@@ -7,7 +7,7 @@
 
 #include "src/instruments/bench/moe/backend.h"
 #include "src/instruments/bench/moe/host_layout.h"
-#include "src/instruments/bench/moe/rows.h"
+#include "src/instruments/bench/moe/row_layout.h"
 #include "src/runtime/rma.h"
 
 namespace shmemctl::moe {

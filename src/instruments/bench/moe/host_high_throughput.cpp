@@ -328,7 +328,7 @@ void HighThroughput::run_experts() {
   }
 }
 
-/// What this rank gives back of a row's weights.
+/// The weights of a row that this rank returns: 0 for experts of other ranks.
 void HighThroughput::weigh(const std::byte* row, float* out) const {
   const std::int32_t* const experts = row_layout_.experts(row);
   for (std::int32_t k = 0; k < setup_.shape.top_k; ++k)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "src/instruments/bench/moe/buffer_layout.h"
-#include "src/instruments/bench/moe/rows.h"
+#include "src/instruments/bench/moe/row_layout.h"
 
 namespace shmemctl::moe {
 

@@ -126,7 +126,8 @@ private:
   void send_outputs();
   void receive_outputs(Times& times);
   std::vector<std::int32_t> send_rows();
-  void tell(std::size_t signals, std::uint64_t epoch, const std::vector<std::int32_t>& counts);
+  void set_signals(std::size_t signals, std::uint64_t epoch,
+                   const std::vector<std::int32_t>& counts);
   void wait_for_words(std::size_t signals, std::uint64_t epoch, const char* step, Times& times);
   void count_choices();
   void pack();
@@ -182,14 +183,14 @@ void LowLatency::send_all() {
     std::vector<std::int32_t> counts(as_size(n_));
     const std::vector<std::int32_t> all = row_counts(setup_.shape, *setup_.routing);
     std::copy_n(all.begin() + std::ptrdiff_t{me_} * n_, n_, counts.begin());
-    tell(layout_.signals.rows, epoch_, counts);
+    set_signals(layout_.signals.rows, epoch_, counts);
     rma_.quiet();
     mutation_.gate();
     send_rows();
   } else {
     const std::vector<std::int32_t> counts = send_rows();
     fence_rows();
-    tell(layout_.signals.rows, epoch_, counts);
+    set_signals(layout_.signals.rows, epoch_, counts);
   }
 }
 
@@ -255,8 +256,8 @@ std::vector<std::int32_t> LowLatency::send_rows() {
   return next;
 }
 
-void LowLatency::tell(std::size_t signals, std::uint64_t epoch,
-                      const std::vector<std::int32_t>& counts) {
+void LowLatency::set_signals(std::size_t signals, std::uint64_t epoch,
+                             const std::vector<std::int32_t>& counts) {
   for (const Awaited& to : everybody_)
     if (!is_masked(to.rank))
       signal(word(signals, buffer_of_epoch(epoch), me_),
@@ -350,7 +351,7 @@ void LowLatency::send_outputs() {
   ++back_epoch_;
   put_outputs();
   fence_rows();
-  tell(layout_.signals.rows_back, back_epoch_, std::vector<std::int32_t>(as_size(n_)));
+  set_signals(layout_.signals.rows_back, back_epoch_, std::vector<std::int32_t>(as_size(n_)));
 }
 
 void LowLatency::receive_outputs(Times& times) {

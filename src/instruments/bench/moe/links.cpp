@@ -293,7 +293,7 @@ std::string links_text(const Links& links, const Traffic& dispatch, const Traffi
 
 bool rows_stay_on_gpu_links(Runtime& runtime) {
   PeGpu* const gpu = runtime.gpu();
-  return gpu && gpu->site().heap_kind != "host" && gpu->job().all_mapped;
+  return gpu && gpu->info().heap_kind != "host" && gpu->job().all_mapped;
 }
 
 LinkWatch::LinkWatch(Runtime& runtime, bool by_kernels, const bench::LinkMeasurement& measured,
@@ -302,7 +302,7 @@ LinkWatch::LinkWatch(Runtime& runtime, bool by_kernels, const bench::LinkMeasure
       on_gpu_links_(by_kernels && rows_stay_on_gpu_links(runtime)), measured_(measured),
       before_(traffic_of(runtime)) {
   if (by_kernels && runtime.gpu())
-    nvlinks_.emplace(nvml_library, runtime.gpu()->site().pci_address);
+    nvlinks_.emplace(nvml_library, runtime.gpu()->info().pci_address);
 }
 
 Links LinkWatch::end() {
@@ -319,7 +319,7 @@ Links LinkWatch::end() {
     all_ranks.launch.memory = bench::MemoryKind::gpu;
   const json own_counters{
       {"transports", bench::own_path(runtime_, all_ranks).transports},
-      {"gpu", runtime_.gpu() ? runtime_.gpu()->site().pci_address : ""},
+      {"gpu", runtime_.gpu() ? runtime_.gpu()->info().pci_address : ""},
       {"nvlinks", counted},
       {"ports", bench::ports_text(bench::ports_used(runtime_.node(), before_, after, &sysroot))},
       {"nics", [&] {

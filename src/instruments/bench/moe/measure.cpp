@@ -232,12 +232,13 @@ private:
     if (seen)
       ++verified_;
     timings_.masked_at_last = backend_.masked();
-    if (rank_.tell)
-      rank_.tell(fmt::format("PE {} has masked {}; {} dispatches and combines ran without it, {}",
-                             rank_.pe, list_of(timings_.masked_at_last), effort_.iterations,
-                             !seen                    ? "not verified"
-                             : timings_.wrong.empty() ? "verified"
-                                                      : "with wrong data"));
+    if (rank_.print_line)
+      rank_.print_line(
+          fmt::format("PE {} has masked {}; {} dispatches and combines ran without it, {}",
+                      rank_.pe, list_of(timings_.masked_at_last), effort_.iterations,
+                      !seen                    ? "not verified"
+                      : timings_.wrong.empty() ? "verified"
+                                               : "with wrong data"));
   }
   static std::string list_of(const std::vector<std::int32_t>& ranks) {
     return ranks.empty() ? "no PE" : fmt::format("PE {}", fmt::join(ranks, ", "));

@@ -19,9 +19,9 @@ struct JobRank {
   std::function<void()> barrier;
   /// One text of each PE at every PE, by PE; "" of one that the job has lost.
   std::function<std::vector<std::string>(const std::string&)> gather;
-  std::function<void(const std::string&)> step; ///< reports progress; may be empty
-  std::function<void(const std::string&)> tell; ///< prints a line for the user; may be empty
-  std::function<void()> leave;                  ///< called by the absent PE; may be empty
+  std::function<void(const std::string&)> step;       ///< reports progress; may be empty
+  std::function<void(const std::string&)> print_line; ///< prints a line for the user; may be empty
+  std::function<void()> leave;                        ///< called by the absent PE; may be empty
   std::function<void()> middle; ///< called after half of the timed calls; may be empty
 };
 

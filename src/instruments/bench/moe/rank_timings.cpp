@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Medians over the calls; 0 where a backend does not tell.
+/// Medians over the calls; 0 where a backend does not report.
 std::vector<double> by_peer(const CallTimings& calls, int n_pes, std::vector<double> Times::*of) {
   std::vector<double> medians;
   for (std::size_t peer = 0; peer < static_cast<std::size_t>(n_pes); ++peer) {

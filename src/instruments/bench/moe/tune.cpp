@@ -186,9 +186,8 @@ double Attempt::median_us() const {
 }
 
 double noise_of(const std::vector<double>& one_us, const std::vector<double>& other_us) {
-  constexpr double error_of_median = 1.2533; // of a normal distribution, in errors of its mean
   const auto variance = [](const std::vector<double>& samples) {
-    const double error = error_of_median * bench::median_deviation(samples);
+    const double error = median_error_factor * bench::median_deviation(samples);
     return samples.empty() ? 0 : error * error / static_cast<double>(samples.size());
   };
   return std::max(2 * std::sqrt(variance(one_us) + variance(other_us)),

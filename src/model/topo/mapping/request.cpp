@@ -50,7 +50,7 @@ std::vector<int> gpu_list(const Options& options, const Node& node) {
 }
 
 /// Whether the node has RDMA devices and none of them has a port for ibrc: EFA's are neither
-/// InfiniBand nor Ethernet. A source that does not tell the link layer decides nothing.
+/// InfiniBand nor Ethernet. A source that does not report the link layer decides nothing.
 bool needs_libfabric(const Node& node) {
   const std::vector<NicUse> ports = usable_ports(node);
   return !ports.empty() && std::all_of(ports.begin(), ports.end(), [&node](const NicUse& use) {

@@ -290,7 +290,7 @@ private:
   /// the link; otherwise the link stays unknown.
   void pci_link(const XmlElement& object, PcieLink& link) const {
     const auto bandwidth = parse_number(object.get("pci_link_speed"));
-    std::string reason = "hwloc's XML does not tell";
+    std::string reason = "hwloc's XML does not report";
     std::vector<std::pair<double, int>> fits;
     if (bandwidth && *bandwidth > 0) {
       for (const double speed : {2.5, 5.0, 8.0, 16.0, 32.0, 64.0})
@@ -305,8 +305,8 @@ private:
                                        : unknown<double>(reason);
     link.width = fits.size() == 1 ? known(fits[0].second, origin(object) + ": " + reason)
                                   : unknown<int>(reason);
-    link.max_speed_GTps = unknown<double>("hwloc's XML does not tell");
-    link.max_width = unknown<int>("hwloc's XML does not tell");
+    link.max_speed_GTps = unknown<double>("hwloc's XML does not report");
+    link.max_width = unknown<int>("hwloc's XML does not report");
   }
 
   void function(const XmlElement& object, Around& around) {

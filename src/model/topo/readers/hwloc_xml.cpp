@@ -58,7 +58,7 @@ namespace {
 /// Backends that give a GPU one OS device each, the best source of names first.
 constexpr const char* backends[] = {"NVML", "RSMI", "CUDA", "LevelZero", "OpenCL"};
 
-/// hwloc 1.x gives some devices no subtype; their names tell ("nvml0", "rsmi2", "cuda1").
+/// hwloc 1.x gives some devices no subtype; their names show the type ("nvml0", "rsmi2", "cuda1").
 std::string backend_of(const OsDevice& device) {
   if (!device.backend.empty())
     return device.backend;
@@ -184,8 +184,8 @@ struct Matrix {
   std::vector<long long> values; ///< MB/s, row by row
 };
 
-/// Several children of one name hold pieces of one list; what is longer than any machine's is
-/// cut, so that it does not fit.
+/// Several children with the same name hold pieces of one list; what is longer than any machine's
+/// is cut, so that it does not fit.
 std::vector<std::string> values_of(const XmlElement& element, const std::string& child_name) {
   std::vector<std::string> words;
   std::size_t size = 0;
@@ -332,7 +332,7 @@ constexpr std::size_t max_gids = 4096;
 
 template <class T>
 Fact<T> not_recorded(const char* what) {
-  return unknown<T>(std::string("hwloc's XML does not tell ") + what);
+  return unknown<T>(std::string("hwloc's XML does not report ") + what);
 }
 
 Nic nic_with(const std::string& name) {
@@ -377,7 +377,7 @@ Fact<PortState> state_of(const OsDevice& device, const std::string& prefix) {
   const std::string text = device.info(prefix + "State");
   const auto number = parse_integer(text.substr(0, text.find(':')));
   if (!number || *number < 1 || *number > 4)
-    return unknown<PortState>(text.empty() ? "hwloc's XML does not tell the port's state"
+    return unknown<PortState>(text.empty() ? "hwloc's XML does not report the port's state"
                                            : "the state is " + text);
   return known(static_cast<PortState>(*number - 1), prefix + "State of " + device.name);
 }

@@ -230,14 +230,14 @@ Fact<bool> rdma_of_net(const XmlElement& net) {
   const std::optional<std::uint64_t> guid = guid_of(net);
   const std::optional<long long> port = parse_integer(net.get("port"));
   if (!guid || !port)
-    return unknown<bool>("neither the name nor a GUID tells");
+    return unknown<bool>("neither the name nor a GUID shows it");
   // NCCL's socket transport writes port 0 and its own count of interfaces as GUID.
   constexpr std::uint64_t max_interfaces = 0xffff;
   if (*guid <= max_interfaces && *port == 0)
     return known(false, origin + ", port 0 without a GUID");
   if (*guid > max_interfaces && *port >= 1)
     return known(true, origin + ", a port with a GUID");
-  return unknown<bool>("neither the name nor the GUID tells");
+  return unknown<bool>("neither the name nor the GUID shows it");
 }
 
 VerbsNames verbs_names(const std::string& nccl_name) {
@@ -359,7 +359,7 @@ private:
     other_hosts_.into(node_.notes, "the <cpu> elements of other hosts were left out: a file with "
                                    "only those of one host shows that host");
     classless_.into(node_.notes,
-                    "PCI functions without a class were left out: nothing tells GPUs from NICs");
+                    "PCI functions without a class were left out: they may be GPUs or NICs");
     foreign_.into(node_.notes, "elements that NCCL does not have there were left out");
     endless_.into(node_.notes,
                   "NVLinks were left out of the distances: the file does not say to which GPU");

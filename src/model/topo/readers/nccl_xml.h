@@ -14,7 +14,7 @@
 namespace shmemctl::nccl {
 
 /// Why a fact is unknown if NCCL has no attribute for it.
-inline constexpr const char* silent = "NCCL's XML does not tell";
+inline constexpr const char* silent = "NCCL's XML does not report";
 
 inline std::string line_of(const XmlElement& element) {
   return "line " + std::to_string(element.line);
@@ -68,8 +68,8 @@ struct NetDevice {
   bool merged = false;      ///< the <pci> around it is that of the first of several merged devices
 };
 
-/// The devices of one <nic> element, in file order: nets of one name are the ports of one device.
-/// `pci` and `numa` are left to the caller; a net without name gives a NIC without name.
+/// The devices of one <nic> element, in file order: nets with the same name are the ports of one
+/// device. `pci` and `numa` are left to the caller; a net without name gives a NIC without name.
 /// @param on_pci the <nic> is below a <pci>, whose function the devices share
 std::vector<NetDevice> devices_of(const XmlElement& nic, bool on_pci);
 

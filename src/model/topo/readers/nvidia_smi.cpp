@@ -621,8 +621,8 @@ Gpu gpu_of(const smi::Table& table, const std::string& label, int index, const C
   Gpu gpu;
   gpu.index = index;
   gpu.vendor = "nvidia";
-  gpu.name = unknown<std::string>("nvidia-smi topo does not tell names");
-  gpu.uuid = unknown<std::string>("nvidia-smi topo does not tell UUIDs");
+  gpu.name = unknown<std::string>("nvidia-smi topo does not report names");
+  gpu.uuid = unknown<std::string>("nvidia-smi topo does not report UUIDs");
   const long long number = parse_integer(label.substr(3)).value_or(index);
   gpu.driver_index = number == index ? unknown<int>("the same as the index")
                                      : known(static_cast<int>(number), "title " + label);
@@ -648,7 +648,7 @@ Nic nic_of(const std::string& name) {
   Nic nic;
   nic.name = name;
   nic.rdma = known(true, "nvidia-smi topo lists RDMA devices only");
-  const std::string silent = "nvidia-smi topo does not tell";
+  const std::string silent = "nvidia-smi topo does not report";
   nic.driver = unknown<std::string>(silent);
   nic.numa = unknown<int>(silent);
   nic.firmware = unknown<std::string>(silent);

@@ -353,17 +353,6 @@ NvmlHealth Nvml::health(int index) const {
   return health;
 }
 
-Fact<int> Nvml::p2p_status(int left, int right, P2pAccess access) const {
-  const auto [left_device, left_reason] = session_->device(left);
-  const auto [right_device, right_reason] = session_->device(right);
-  if (left_device == nullptr || right_device == nullptr)
-    return unknown<int>(left_device == nullptr ? left_reason : right_reason);
-  int status = 0;
-  const NvmlOutcome result = session_->call("nvmlDeviceGetP2PStatus", left_device, right_device,
-                                            static_cast<int>(access), &status);
-  return result ? known(status, "NVML: nvmlDeviceGetP2PStatus") : unknown<int>(result.reason);
-}
-
 namespace {
 
 LinkTarget target_of(int remote_type) {
@@ -511,25 +500,6 @@ std::vector<std::string> throttle_words(std::uint64_t reasons) {
 bool are_clocks_held_by_setting(std::uint64_t reasons) {
   constexpr std::uint64_t idle = 0x01, application_clocks_setting = 0x02;
   return (reasons & idle) == 0 && (reasons & application_clocks_setting) != 0;
-}
-
-const char* p2p_status_word(int status) {
-  switch (status) {
-  case 0:
-    return "ok";
-  case 1:
-    return "chipset not supported";
-  case 2:
-    return "GPU not supported";
-  case 3:
-    return "I/O hub topology not supported";
-  case 4:
-    return "disabled by regkey";
-  case 5:
-    return "not supported";
-  default:
-    return "unknown";
-  }
 }
 
 namespace {

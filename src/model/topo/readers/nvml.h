@@ -79,11 +79,6 @@ struct NvmlProcess {
   Fact<unsigned> busy_percent; ///< share of time in which its kernels ran, in the newest sample
 };
 
-/// What two GPUs may do with each other's memory (nvmlGpuP2PCapsIndex_t).
-enum class P2pAccess { read = 0, write = 1, nvlink = 2, atomics = 3 };
-/// "ok", or NVML's reason: "chipset not supported", "disabled by regkey", ...
-const char* p2p_status_word(int status);
-
 /// An initialised NVML; the destructor shuts it down and closes it. Movable, not copyable.
 class Nvml {
 public:
@@ -115,8 +110,6 @@ public:
   NvmlHealth health(int index) const;
   /// Processes with a CUDA context on the GPU, by PID. Takes three calls of NVML.
   Fact<std::vector<NvmlProcess>> processes(int index) const;
-  /// NVML's status code for a pair, 0 if that access works; see p2p_status_word().
-  Fact<int> p2p_status(int left, int right, P2pAccess access) const;
 
 private:
   friend class NvmlEvents;

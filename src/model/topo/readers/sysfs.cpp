@@ -364,7 +364,7 @@ void read_nvidia_information(const Sysroot& sysroot, const std::string& address,
   const auto field = [&information, &path](std::string_view key) {
     const std::optional<std::string> value = parse_field(*information.text, key);
     if (!value || value->empty() || value->find('?') != std::string::npos)
-      return unknown<std::string>(path + " tells no " + std::string(key));
+      return unknown<std::string>(path + " has no " + std::string(key));
     return known(*value, path);
   };
   gpu.name = field("Model");

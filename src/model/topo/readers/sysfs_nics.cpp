@@ -343,7 +343,7 @@ Fact<double> rate_of(const Sysroot& sysroot, const std::string& name) {
 
 bool is_up(const Sysroot& sysroot, const std::string& folder) {
   const std::string state = sysroot.read_line(folder + "/operstate").value_or("");
-  return state == "up" || state == "unknown"; // tunnels and dummies do not tell
+  return state == "up" || state == "unknown"; // tunnels and dummies do not report
 }
 
 Nic describe(const Sysroot& sysroot, const std::string& name) {

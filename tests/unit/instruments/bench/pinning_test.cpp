@@ -91,15 +91,19 @@ TEST(PinList, KeepsItsOrder) {
 
 TEST(PinState, SurvivesTheJourney) {
   const PinState state{~std::uint64_t{0}, {0, 3, 4}, 1, 3, true, "not \"allowed\"\n"};
-  const PinState back = pin_state_from(to_text(state));
+  const std::string bytes = to_bytes(state);
+  const PinState back = value_of_pe<PinState>(bytes, 0, "CPUs");
   EXPECT_EQ(back.machine_id, state.machine_id);
   EXPECT_EQ(back.allowed, state.allowed);
   EXPECT_EQ(back.cpu, 3);
   EXPECT_EQ(back.numa, 1);
   EXPECT_TRUE(back.by_launcher);
   EXPECT_EQ(back.problem, state.problem);
-  for (const char* bad : {"", "{}", "[1]", "{\"machine\":-1}"})
-    EXPECT_THROW(pin_state_from(bad), Error) << bad;
+  for (std::size_t length = 0; length < bytes.size(); ++length)
+    EXPECT_FALSE(from_bytes<PinState>(bytes.substr(0, length))) << length;
+  std::string bad_list = bytes;
+  bad_list.at(bad_list.find("0,3-4")) = 'x';
+  EXPECT_THROW(value_of_pe<PinState>(bad_list, 0, "CPUs"), Error);
 }
 
 TEST(PinFindings, OversubscribedAndUnpinned) {

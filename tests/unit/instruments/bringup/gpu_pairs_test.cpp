@@ -15,14 +15,14 @@ using kernel_check::Result;
 const KernelPath mapped{DevicePath::load_store, "its heap is mapped"};
 const KernelPath apart{DevicePath::none, "on another virtual node"};
 
-GpuInfo site_of(int device, const std::string& address) {
-  GpuInfo site;
-  site.device = device;
-  site.name = "NVIDIA H200";
-  site.pci_address = address;
-  site.heap_kind = "vmm";
-  site.heap_reason = "all GPUs of the job have it";
-  return site;
+GpuInfo info_of(int device, const std::string& address) {
+  GpuInfo info;
+  info.device = device;
+  info.name = "NVIDIA H200";
+  info.pci_address = address;
+  info.heap_kind = "vmm";
+  info.heap_reason = "all GPUs of the job have it";
+  return info;
 }
 
 TEST(GpuPairs, ReachOfKernelsIsATransports) {
@@ -85,10 +85,10 @@ TEST(GpuPairs, DescribesAFailure) {
 
 TEST(GpuPairs, DevicesHeapAndPaths) {
   const std::vector<KernelPath> all(4, mapped);
-  const GpuSummary summary = merge_gpu_infos({gpu_site_message(site_of(0, "0000:1a:00.0"), all),
-                                              gpu_site_message(site_of(1, "0000:1b:00.0"), all),
-                                              gpu_site_message(site_of(0, "0000:1a:00.0"), all),
-                                              gpu_site_message(site_of(1, "0000:1b:00.0"), all)},
+  const GpuSummary summary = merge_gpu_infos({gpu_info_message(info_of(0, "0000:1a:00.0"), all),
+                                              gpu_info_message(info_of(1, "0000:1b:00.0"), all),
+                                              gpu_info_message(info_of(0, "0000:1a:00.0"), all),
+                                              gpu_info_message(info_of(1, "0000:1b:00.0"), all)},
                                              {{"a"}, {"a"}, {"a"}, {"a"}});
   ASSERT_EQ(summary.rows.size(), 3u);
   EXPECT_EQ(summary.rows[0].id, "gpu-devices");
@@ -112,7 +112,7 @@ TEST(GpuPairs, DevicesHeapAndPaths) {
 
 TEST(GpuPairs, TwoHostsOfOneNameHaveGpusOfTheirOwn) {
   const std::vector<KernelPath> all(3, mapped);
-  const std::string text = gpu_site_message(site_of(0, "0000:1a:00.0"), all);
+  const std::string text = gpu_info_message(info_of(0, "0000:1a:00.0"), all);
   const CheckRow row =
       merge_gpu_infos({text, text, text}, {{"node", 17}, {"node", 18}, {"node", 17}}).rows[0];
   EXPECT_EQ(row.reason, "3 PEs on 2 GPUs (NVIDIA H200); up to 2 PEs share one, and their kernels "
@@ -122,8 +122,8 @@ TEST(GpuPairs, TwoHostsOfOneNameHaveGpusOfTheirOwn) {
 
 TEST(GpuPairs, PairsWithoutAPathAreAFinding) {
   const GpuSummary summary =
-      merge_gpu_infos({gpu_site_message(site_of(0, "0000:1a:00.0"), {mapped, apart}),
-                       gpu_site_message(site_of(0, "0000:1a:00.0"), {apart, mapped})},
+      merge_gpu_infos({gpu_info_message(info_of(0, "0000:1a:00.0"), {mapped, apart}),
+                       gpu_info_message(info_of(0, "0000:1a:00.0"), {apart, mapped})},
                       {{"a"}, {"b"}});
   EXPECT_EQ(summary.rows[0].reason, "2 PEs on 2 GPUs (NVIDIA H200)"); // of two hosts
   EXPECT_EQ(summary.rows[2].status, "warning");
@@ -141,8 +141,8 @@ TEST(GpuPairs, PairsWithoutAPathAreAFinding) {
 TEST(GpuPairs, NicsThatDoNotReachGpuMemoryAreAFinding) {
   const auto findings_of = [](const std::string& text) {
     const KernelPath way{DevicePath::proxy, "on another machine: proxy over " + text};
-    return merge_gpu_infos({gpu_site_message(site_of(0, "x"), {mapped, way}),
-                            gpu_site_message(site_of(0, "x"), {way, mapped})},
+    return merge_gpu_infos({gpu_info_message(info_of(0, "x"), {mapped, way}),
+                            gpu_info_message(info_of(0, "x"), {way, mapped})},
                            {{"a"}, {"b"}})
         .findings;
   };
@@ -169,8 +169,8 @@ TEST(GpuPairs, NicsThatDoNotReachGpuMemoryAreAFinding) {
 }
 
 TEST(GpuPairs, NonsenseOfAPeIsRefused) {
-  const std::string good = gpu_site_message(site_of(0, "x"), {mapped, mapped});
-  const std::string too_few_paths = gpu_site_message(site_of(0, "x"), {mapped});
+  const std::string good = gpu_info_message(info_of(0, "x"), {mapped, mapped});
+  const std::string too_few_paths = gpu_info_message(info_of(0, "x"), {mapped});
   for (const std::string& bad :
        {std::string(), std::string("[]"), std::string("{}"), too_few_paths})
     test::expect_error(ExitCode::unavailable, {"PE 1", "cannot read its GPU summary"}, [&] {

@@ -28,7 +28,7 @@ const Catalogue& scan_catalogue() {
 
 LogFacts facts_of_text(const std::string& text, const std::string& name = "job.log") {
   LogScan scan(scan_catalogue());
-  scan.read_text(name, text);
+  scan.scan_text(name, text);
   return scan.facts();
 }
 

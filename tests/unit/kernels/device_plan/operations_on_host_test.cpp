@@ -190,7 +190,7 @@ TEST(DeviceTeams, NumbersAndMembers) {
                 at == pes.end() ? -1 : static_cast<int>(at - pes.begin()));
       EXPECT_EQ(device::team_n_pes(job, team), static_cast<int>(pes.size()));
       for (std::size_t member = 0; member < pes.size(); ++member)
-        EXPECT_EQ(device::team_pe_in_world(job, team, static_cast<int>(member)), pes[member]);
+        EXPECT_EQ(device::team_view(job, team).pe(static_cast<int>(member)), pes[member]);
     }
   };
   expect_team(HostKernels::world, {0, 1, 2, 3, 4});

@@ -6,7 +6,7 @@ namespace {
 
 TEST(GpuRuntime, PesUseDevicesRoundRobin) {
   const std::vector<PeResult> results = run_fork_job(gpu_job(3, [](Runtime& runtime) {
-    const GpuInfo& site = runtime.gpu()->site();
+    const GpuInfo& site = runtime.gpu()->info();
     return std::to_string(site.device) + " " + std::to_string(site.pes_on_device) + " " +
            site.heap_kind + " " + site.pci_address + " " + runtime.gpu()->paths_by_pe()[2].reason;
   }));
@@ -58,7 +58,7 @@ TEST(GpuRuntime, HeapNoneIsAJobWithoutGpus) {
 TEST(GpuRuntime, WithoutVirtualMemoryTheHeapIsOfHandles) {
   const SetVariable lacks("FAKE_CUDA_LACKS", "102");
   for (const PeResult& result : run_fork_job(gpu_job(2, [](Runtime& runtime) {
-         return runtime.gpu()->site().heap_kind + ": " + runtime.gpu()->site().heap_reason;
+         return runtime.gpu()->info().heap_kind + ": " + runtime.gpu()->info().heap_reason;
        }))) {
     EXPECT_EQ(result.exit_code, 0) << result.text;
     EXPECT_EQ(result.text, "ipc: the GPU of PE 0 has no virtual memory with file descriptors");
@@ -70,9 +70,9 @@ TEST(GpuRuntime, AHeapOnTheHostSaysIfItsAtomicsAreThoseOfPcie) {
     const SetVariable lacks("FAKE_CUDA_LACKS", native ? "0" : "86");
     for (const PeResult& result : run_fork_job(gpu_job(2,
                                                        [](Runtime& runtime) {
-                                                         return runtime.gpu()->site().heap_kind +
+                                                         return runtime.gpu()->info().heap_kind +
                                                                 ": " +
-                                                                runtime.gpu()->site().heap_reason;
+                                                                runtime.gpu()->info().heap_reason;
                                                        },
                                                        {{"SHMEMCTL_HEAP", "host"}}))) {
       EXPECT_EQ(result.exit_code, 0) << result.text;

@@ -84,7 +84,7 @@ TEST_F(FabricTest, AutoIsForSeveralMachines) {
   expect_all_well(run_fork_job(job(
       2,
       [](Runtime& runtime) -> std::string {
-        expect(runtime.gpu()->site().heap_kind == "vmm", runtime.gpu()->site().heap_kind);
+        expect(runtime.gpu()->info().heap_kind == "vmm", runtime.gpu()->info().heap_kind);
         return {};
       },
       "auto")));

@@ -34,7 +34,7 @@ inline GpuBufferCase case_of(const std::string& memory) {
 }
 
 inline std::shared_ptr<const cuda::Device> device_of(Runtime& runtime) {
-  return open_device(SHMEMCTL_FAKE_CUDA, runtime.gpu()->site().device);
+  return open_device(SHMEMCTL_FAKE_CUDA, runtime.gpu()->info().device);
 }
 
 inline std::string error_of(const std::function<void()>& step) {

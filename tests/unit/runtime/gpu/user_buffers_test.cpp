@@ -82,7 +82,7 @@ TEST(GpuBuffersRefused, ManagedOrOfAnotherGpuOrNotAllocated) {
     const MallocMemory managed(device_of(runtime), 1 << 20);
     of_fake<void(void*, int)>("fake_cuda_mark")(managed.data(), 1);
     expect_words(error_of([&] { buffers.add(managed.data(), 100); }), {"cudaMallocManaged"});
-    const int other = 1 - runtime.gpu()->site().device;
+    const int other = 1 - runtime.gpu()->info().device;
     const MallocMemory elsewhere(open_device(SHMEMCTL_FAKE_CUDA, other), 1 << 20);
     expect_words(error_of([&] { buffers.add(elsewhere.data(), 100); }),
                  {"memory of GPU " + std::to_string(other), "this PE uses GPU"});

@@ -82,7 +82,7 @@ TEST(Mlx5PeerInfo, ThereAndBack) {
   info.lid = 0x1234;
   info.mtu = 4;
   info.ethernet = 1;
-  info.offers = PeerInfo::orders_writes | PeerInfo::atomics_4;
+  info.capabilities = PeerInfo::orders_writes | PeerInfo::atomics_4;
   info.device_id = 0x1122334455667788;
   info.gid = {0xfe, 0x80, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
   EXPECT_EQ(from_bytes<PeerInfo>(to_bytes(info)), info);
@@ -95,7 +95,7 @@ TEST(Mlx5PeerInfo, OtherBytesAreRefused) {
   EXPECT_TRUE(from_bytes<PeerInfo>(good));
   EXPECT_FALSE(from_bytes<PeerInfo>(""));
   EXPECT_FALSE(from_bytes<PeerInfo>(good + "x"));
-  // The upper bytes of qpn and first_psn, then mtu, ethernet and offers.
+  // The upper bytes of qpn and first_psn, then mtu, ethernet and capabilities.
   for (const std::size_t at : {3u, 7u, 10u, 11u, 12u}) {
     std::string bad = good;
     bad[at] = '\x55';

@@ -98,11 +98,11 @@ TEST(Mlx5Devx, SignalsByCapability) {
     WriteOrder requested;
     bool can_force;
     std::uint64_t sizes;
-    std::uint8_t peer_offers;
+    std::uint8_t peer_capabilities;
     SignalMethod way;
     bool forced;
   };
-  constexpr std::uint8_t all = PeerInfo::all_offers;
+  constexpr std::uint8_t all = PeerInfo::all_capabilities;
   constexpr auto automatic = WriteOrder::automatic, any = WriteOrder::any, kept = WriteOrder::kept;
   constexpr auto atomics = PeerInfo::atomics_8;
   const Case cases[] = {
@@ -127,7 +127,7 @@ TEST(Mlx5Devx, SignalsByCapability) {
     const auto hca = open_devx_hca(device.libraries(), "mlx5_7", 1, settings);
     const auto queue = hca->create_queue({});
     PeerInfo peer = ethernet_peer();
-    peer.offers = each.peer_offers;
+    peer.capabilities = each.peer_capabilities;
     queue->connect(peer);
     const auto number = static_cast<int>(&each - cases);
     EXPECT_EQ(queue->abilities().signals, each.way) << number;

@@ -88,8 +88,8 @@ TEST(Mlx5Wqes, InlineWriteOfEverySize) {
         << size;
     EXPECT_EQ(inline_ds_count(size), ds_count);
   }
-  EXPECT_EQ(wqebbs_for(inline_ds_count(max_inline_bytes_of_one_wqebb)), 1u);
-  EXPECT_EQ(wqebbs_for(inline_ds_count(max_inline_bytes_of_one_wqebb + 1)), 2u);
+  EXPECT_EQ(wqebbs_for(inline_ds_count(28)), 1u);
+  EXPECT_EQ(wqebbs_for(inline_ds_count(29)), 2u);
 }
 
 TEST(Mlx5Wqes, ValueWriteIsAnInlineWriteOfItsBytes) {

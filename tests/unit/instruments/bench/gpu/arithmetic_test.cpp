@@ -8,7 +8,7 @@
 
 #include "kernels/bench/atomic_values.h"
 #include "kernels/bench/pattern.h"
-#include "kernels/bench/units.h"
+#include "kernels/bench/work_split.h"
 #include "src/instruments/bench/cases/pattern.h"
 #include "src/instruments/bench/cases/transfer_buffers.h"
 #include "src/instruments/bench/gpu/collective_buffers.h"

@@ -155,11 +155,11 @@ TEST_F(GpuLinkTest, PesOfOneGpuHaveItsMemory) {
   add_nvlink(LinkTarget::nvswitch, 18);
   expect_none(gpu_link_limit(built.node, point, {first, second, first, second}), "partly");
   expect_none(gpu_link_limit(built.node, {}, {{1, addresses[0]}, {1, addresses[0]}}),
-              "the driver does not tell its clock");
+              "the driver does not report its clock");
 }
 
 TEST_F(GpuLinkTest, LinksOfUnknownRateAreNamedAsSuch) {
-  expect_none(gpu_link_limit(built.node, {}, places()), "does not tell their rate");
+  expect_none(gpu_link_limit(built.node, {}, places()), "does not report their rate");
 }
 
 /// A heap in host memory: what a GPU reads and writes crosses its own link.
@@ -208,7 +208,7 @@ TEST_F(GpuLinkTest, AGpuThatIsLinkedToItsProcessorTakesThatLink) {
   auto by_pe = places();
   by_pe[0].between_gpus = false;
   by_pe[0].in_host_memory = true;
-  expect_none(gpu_link_limit(built.node, {}, by_pe), "does not tell its rate");
+  expect_none(gpu_link_limit(built.node, {}, by_pe), "does not report its rate");
   for (Gpu& gpu : built.node.gpus)
     gpu.links.back().bandwidth_GBps = known(45.0, "test");
   const FoundLimit found = gpu_link_limit(built.node, {}, by_pe);

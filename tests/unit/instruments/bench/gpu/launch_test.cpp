@@ -113,25 +113,25 @@ TEST(Launch, RefusesHalfAWarpAndScopesThatTheCaseLacks) {
 }
 
 TEST(GpuCases, PesThatShareAGpuHaveEqualPartsOfItsBlocks) {
-  GpuInfo site;
-  site.name = "H100";
+  GpuInfo gpu;
+  gpu.name = "H100";
   Launch launch;
   launch.threads = 1024;
   launch.ctas = 132;
-  EXPECT_EQ(too_many_blocks(site, launch, 132), "");
-  EXPECT_EQ(too_many_blocks(site, launch, 0), "") << "nobody knows";
+  EXPECT_EQ(too_many_blocks(gpu, launch, 132), "");
+  EXPECT_EQ(too_many_blocks(gpu, launch, 0), "") << "nobody knows";
   launch.ctas = 133;
-  EXPECT_EQ(too_many_blocks(site, launch, 132),
+  EXPECT_EQ(too_many_blocks(gpu, launch, 132),
             "133 blocks of 1024 threads do not run at once on H100: at most 132");
-  site.pes_on_device = 2;
+  gpu.pes_on_device = 2;
   launch.ctas = 66;
-  EXPECT_EQ(too_many_blocks(site, launch, 132), "");
+  EXPECT_EQ(too_many_blocks(gpu, launch, 132), "");
   launch.ctas = 132;
-  EXPECT_EQ(too_many_blocks(site, launch, 132),
+  EXPECT_EQ(too_many_blocks(gpu, launch, 132),
             "132 blocks of 1024 threads do not run at once on H100, which 2 PEs share: at most 66");
-  site.pes_on_device = 3;
+  gpu.pes_on_device = 3;
   launch.ctas = 2;
-  EXPECT_NE(too_many_blocks(site, launch, 2), "");
+  EXPECT_NE(too_many_blocks(gpu, launch, 2), "");
 }
 
 TEST(GpuCases, HaveNamesAndLaunchesOfTheirOwn) {

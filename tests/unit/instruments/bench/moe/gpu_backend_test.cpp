@@ -18,7 +18,7 @@ public:
   GpuInfo output_row;
   std::vector<KernelPath> paths;
 
-  const GpuInfo& site() const override { return output_row; }
+  const GpuInfo& info() const override { return output_row; }
   const std::vector<KernelPath>& paths_by_pe() const override { return paths; }
   DeviceJob job() const override { return {}; }
   std::vector<std::int64_t> heap_delta_bytes() const override { return {}; }

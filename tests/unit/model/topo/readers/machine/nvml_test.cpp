@@ -294,7 +294,7 @@ TEST_F(FakeNvml, NvlinkDomainsOfSeveralMachinesHaveAName) {
 TEST_F(FakeNvml, SickGpu) {
   const Nvml nvml =
       open(gpu_line(0, "0000:18:00.0") + "ecc 0 7\nrows 0 1 2 1 1\nthrottle 0 69\nfabric 0 2 999\n"
-                                         "links 0 0 16 2 -\ndown 0 16\ndown 0 17\np2p 4\n");
+                                         "links 0 0 16 2 -\ndown 0 16\ndown 0 17\n");
   const NvmlHealth health = nvml.health(0);
   EXPECT_EQ(*health.uncorrected_ecc_errors, 7U);
   EXPECT_EQ((*health.remapped_rows).uncorrectable, 2U);
@@ -306,7 +306,6 @@ TEST_F(FakeNvml, SickGpu) {
   const NvmlGpu gpu = nvml.gpu(0);
   EXPECT_EQ(*gpu.nvlinks_present, 18);
   EXPECT_EQ(*gpu.nvlinks_active, 16);
-  EXPECT_STREQ(p2p_status_word(*nvml.p2p_status(0, 0, P2pAccess::nvlink)), "disabled by regkey");
 }
 
 TEST_F(FakeNvml, HealthOfALostGpuIsUnknownWithTheReason) {
@@ -317,7 +316,6 @@ TEST_F(FakeNvml, HealthOfALostGpuIsUnknownWithTheReason) {
         health.remapped_rows.origin, health.throttle_reasons.origin,
         health.sm_clock.default_MHz.origin, health.memory_clock.now_MHz.origin})
     EXPECT_EQ(origin, "nvmlDeviceGetHandleByIndex_v2: GPU is lost");
-  EXPECT_FALSE(nvml.p2p_status(0, 0, P2pAccess::read));
   EXPECT_FALSE(nvml.gpu(7).address) << "an index that does not exist";
 }
 

@@ -1,4 +1,4 @@
-#include "src/base/timeout_hint.h"
+#include "src/base/deadline.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "src/instruments/bench/moe/rows.h"
+#include "src/instruments/bench/moe/row_layout.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// Collectives that move data.
+// Launches a collective; reductions, which take longest to compile, are in reduce.cu.
 #include "kernels/bench/collectives.cuh"
 #include "kernels/bench/launch.cuh"
 

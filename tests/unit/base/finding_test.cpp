@@ -1,4 +1,4 @@
-#include "src/base/severity.h"
+#include "src/base/finding.h"
 
 #include <gtest/gtest.h>
 
