@@ -20,7 +20,7 @@ namespace shmemctl {
 
 /// The version of all messages that are archives. Raise it when the fields of one change: the PEs
 /// of a job compare it once, when they gather their hosts, and no message has a version of its own.
-inline constexpr std::uint32_t archive_version = 3;
+inline constexpr std::uint32_t archive_version = 4;
 
 /// Writes values as bytes, or reads them from bytes. Numbers are little-endian and have as many
 /// bytes as their type, strings and vectors begin with their length (32 bits), optional values
