@@ -416,6 +416,7 @@ ExitCode run_bench(Context& context, const BenchFlags& flags) {
   RuntimeRequest request;
   if (check_launch(sweep.launch) == MemoryKind::gpu)
     request.gpu = GpuUse::required;
+  request.kernels = sweep.launch.initiator == Initiator::gpu;
   return with_job(context, std::move(request),
                   [&](JobSession& session, Runtime& runtime, const Options& options) {
                     return measure(context, flags, session, runtime, options);

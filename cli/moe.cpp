@@ -352,8 +352,10 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
                       std::to_string(points.size()) + " points",
                   "pass one value each for tokens, hidden, experts and top-k");
   RuntimeRequest request;
-  if (flags.kind() == moe::BackendKind::gpu)
+  if (flags.kind() == moe::BackendKind::gpu) {
     request.gpu = GpuUse::required;
+    request.kernels = true;
+  }
   return with_job(context, std::move(request),
                   [&](JobSession& session, Runtime& runtime, const Options& options) {
                     return measure_all(context, flags, recorded, session, runtime, options);

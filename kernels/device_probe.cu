@@ -4,6 +4,8 @@
 #include <cuda_runtime.h>
 #include <memory>
 
+#include "kernels/cuda_error.h"
+
 namespace shmemctl {
 
 namespace {
@@ -28,7 +30,7 @@ struct CudaFree {
 };
 
 std::string failure(const char* call, cudaError_t error) {
-  return std::string(call) + ": " + cudaGetErrorString(error);
+  return call + (": " + cuda_error_text(error));
 }
 
 /// "" if every word came back right.

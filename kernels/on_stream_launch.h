@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "kernels/cuda_error.h"
 #include "kernels/device_plan.h"
 #include "kernels/kernel_arch.h"
 #include "kernels/on_stream_kernels.h"
@@ -17,10 +18,10 @@ inline constexpr int max_blocks = 64;
 
 inline void require_success(cudaError_t result, const char* attempted) {
   if (result != cudaSuccess)
-    throw Error(ExitCode::unavailable, "operation on a stream", attempted,
-                cudaGetErrorString(result),
-                "look for an earlier kernel failure on this GPU, and check that the stream belongs "
-                "to the GPU that holds the symmetric heap");
+    throw Error(ExitCode::unavailable, "operation on a stream", attempted, cuda_error_text(result),
+                fix_of_cuda_error(result, "look for an earlier kernel failure on this GPU, and "
+                                          "check that the stream belongs to the GPU that holds the "
+                                          "symmetric heap"));
 }
 inline cudaStream_t stream_of(Stream stream) {
   return static_cast<cudaStream_t>(stream);

@@ -1,5 +1,6 @@
 #include "kernels/pair_check.h"
 
+#include "kernels/cuda_error.h"
 #include "kernels/device/pair_check.cuh"
 
 namespace shmemctl::kernel_check {
@@ -20,8 +21,7 @@ std::string launch(Step step, const DeviceJob& job, std::byte* area, const Layou
                    std::uint64_t timeout_ns, void* stream) {
   check_pairs<<<layout.n_pes, threads, 0, static_cast<cudaStream_t>(stream)>>>(step, job, area,
                                                                                layout, timeout_ns);
-  const cudaError_t result = cudaGetLastError();
-  return result == cudaSuccess ? "" : cudaGetErrorString(result);
+  return cuda_error_text(cudaGetLastError());
 }
 
 } // namespace shmemctl::kernel_check

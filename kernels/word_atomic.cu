@@ -1,5 +1,7 @@
 #include "kernels/word_atomic.h"
 
+#include "kernels/cuda_error.h"
+
 #define SHMEMCTL_DEVICE_WITHOUT_NETWORK // it is on memory that this GPU can load and store
 #include "kernels/device/word_atomic.cuh"
 
@@ -18,8 +20,7 @@ std::string launch_word_atomic(void* stream, void* word, AtomicOp op, unsigned s
                                std::uint64_t operand, std::uint64_t compare, std::uint64_t* old) {
   word_atomic<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(word, op, size_bytes, operand,
                                                               compare, old);
-  const cudaError_t result = cudaGetLastError();
-  return result == cudaSuccess ? "" : cudaGetErrorString(result);
+  return cuda_error_text(cudaGetLastError());
 }
 
 } // namespace shmemctl

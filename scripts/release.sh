@@ -15,7 +15,7 @@ if [ $# -gt 1 ] || [[ ${1:-} == -* ]]; then
   say "give no more than one folder: scripts/release.sh [FOLDER]"
   exit 2
 fi
-debian_needs git cmake ninja cpack zstd dpkg-deb rpmbuild objcopy readelf python3 sha256sum || exit
+debian_needs git cmake ninja cpack zstd dpkg-deb rpmbuild objcopy readelf python3 sha256sum realpath || exit
 if ! changed=$(git status --porcelain 2>/dev/null); then
   say "not a checkout of git: a release is made from one, so that --version can name the revision"
   exit 2
@@ -25,6 +25,18 @@ if [ -n "$changed" ]; then
   exit 2
 fi
 folder=$(realpath -m "${1:-build-release}")
+if [ -e "$folder" ] && [ ! -d "$folder" ]; then
+  say "$folder is not a folder: choose another one"
+  exit 2
+fi
+# A folder that this run made is gone if the run fails.
+made=
+[ -d "$folder" ] || made=yes
+clean_up() {
+  rm -rf "${work:-}"
+  [ -z "$made" ] || rmdir "$folder" 2>/dev/null || true
+}
+trap clean_up EXIT
 { mkdir -p "$folder" && [ -w "$folder" ]; } 2>/dev/null || {
   say "$folder: cannot write into it: choose another folder"
   exit 3
@@ -33,8 +45,12 @@ if [ -n "$(ls -A "$folder")" ]; then
   say "$folder is not empty: choose another folder, or empty it"
   exit 2
 fi
-work=$(mktemp -d "$folder.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+# Inside of it: the folder above may belong to somebody else. What is finished is moved within one
+# file system.
+work=$(mktemp -d "$folder/.release.XXXXXX" 2>/dev/null) || {
+  say "$folder: cannot make a folder in it: is the disk full?"
+  exit 3
+}
 
 export SHMEMCTL_SYSROOT=${SHMEMCTL_SYSROOT:-$PWD/build-sysroot}
 [ -f "$SHMEMCTL_SYSROOT/sysroot.sums" ] || scripts/sysroot.sh "$SHMEMCTL_SYSROOT"
@@ -44,9 +60,15 @@ cmake --preset portable ${CMAKE_ARGS:-} >"$work/log" 2>&1 || {
   say "cannot configure: see above"
   exit 3
 }
-ninja_with_progress -C build-portable shmemctl
+ninja_with_progress -C build-portable shmemctl || {
+  say "cannot build: see above"
+  exit 3
+}
 SHMEMCTL_BINARY="$PWD/build-portable/shmemctl" PYTHONPATH=tests/integration PYTHONDONTWRITEBYTECODE=1 \
-  python3 tests/integration/test_portable.py Binary Release
+  python3 tests/integration/test_portable.py Binary Release || {
+  say "the binary is not what a release promises: see above"
+  exit 1
+}
 
 mkdir "$work/packages"
 for generator in TZST DEB RPM; do
@@ -59,7 +81,17 @@ done
 rm -rf "$work/packages/_CPack_Packages"
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' build-portable/CMakeCache.txt)
 zstd -q -10 build-portable/shmemctl.debug -o "$work/packages/shmemctl-$version-linux-x86_64.debug.zst"
-(cd "$work/packages" && for package in *.tar.zst *.deb *.rpm; do [ -s "$package" ]; done && sha256sum -- * >SHA256SUMS)
+for package in "$work"/packages/*.tar.zst "$work"/packages/*.deb "$work"/packages/*.rpm; do
+  [ -s "$package" ] || {
+    say "${package##*/} is missing or empty: cpack has said nothing of it"
+    exit 3
+  }
+  [ "$(stat -c %s "$package")" -le $((25 * 1000 * 1000)) ] || {
+    say "${package##*/} is larger than the 25 MB that a release promises"
+    exit 1
+  }
+done
+(cd "$work/packages" && sha256sum -- * >SHA256SUMS)
 mv "$work"/packages/* "$folder"
 say "$folder:"
 (cd "$folder" && ls -s --block-size=KB)

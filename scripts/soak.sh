@@ -49,7 +49,7 @@ tests_of() { ctest --test-dir "$1" --output-on-failure "${@:2}"; }
 build() { CMAKE_ARGS="-DSHMEMCTL_TESTS=ON" scripts/build.sh "$@"; }
 
 # What measures times that mean something on a quiet machine only.
-quiet_tests='integration\.(test_bench|test_report_html)|FailureDetectorFaults\.TimeFromKillToTheLastNotification'
+quiet_tests='integration\.(test_bench|test_portable|test_report_html)|FailureDetectorFaults\.TimeFromKillToTheLastNotification'
 
 release() {
   build release &&

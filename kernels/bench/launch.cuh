@@ -6,6 +6,7 @@
 
 #include "kernels/bench/timed_region.cuh"
 #include "kernels/build_variants.h"
+#include "kernels/cuda_error.h"
 
 namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT {
 
@@ -21,18 +22,15 @@ __global__ void __launch_bounds__(1024)
 template <class Body, class Arguments>
 std::string launch_together(const KernelLaunch& how, const Arguments& arguments) {
   if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess)
-    return std::string("cudaSetDevice: ") + cudaGetErrorString(error);
+    return "cudaSetDevice: " + cuda_error_text(error);
   DeviceJob job = how.job;
   KernelControl* control = how.control;
   Arguments copy = arguments;
   void* parameters[] = {&job, &control, &copy};
-  const cudaError_t error = cudaLaunchCooperativeKernel(
+  return named_cuda_error(cudaLaunchCooperativeKernel(
       reinterpret_cast<const void*>(measuring<Body, Arguments>),
       dim3(static_cast<unsigned>(how.ctas)), dim3(static_cast<unsigned>(how.threads)), parameters,
-      0, static_cast<cudaStream_t>(how.stream));
-  return error == cudaSuccess
-             ? ""
-             : std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error);
+      0, static_cast<cudaStream_t>(how.stream)));
 }
 
 /// The same with the body for the launch's scope: a kernel for each, because all of them together

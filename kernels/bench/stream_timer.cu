@@ -2,6 +2,7 @@
 
 #include <cuda_runtime.h>
 
+#include "kernels/cuda_error.h"
 #include "src/base/error.h"
 
 namespace shmemctl::bench {
@@ -10,9 +11,9 @@ namespace {
 
 void require(cudaError_t result, const char* attempted) {
   if (result != cudaSuccess)
-    throw Error(ExitCode::unavailable, "GPU stream", attempted,
-                std::string(cudaGetErrorName(result)) + ": " + cudaGetErrorString(result),
-                "run shmemctl doctor to check the driver, or omit --graph");
+    throw Error(
+        ExitCode::unavailable, "GPU stream", attempted, named_cuda_error(result),
+        fix_of_cuda_error(result, "run shmemctl doctor to check the driver, or omit --graph"));
 }
 
 cudaStream_t of(void* stream) {

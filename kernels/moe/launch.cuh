@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 #include <string>
 
+#include "kernels/cuda_error.h"
 #include "kernels/kernel_arch.h"
 #include "kernels/moe/high_throughput.h"
 #include "kernels/moe/launch_config.h"
@@ -12,9 +13,7 @@
 namespace shmemctl::moe {
 
 inline std::string error_text(cudaError_t error) {
-  return error == cudaSuccess
-             ? ""
-             : std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error);
+  return named_cuda_error(error);
 }
 
 /// "", or that the current device has no bulk copies.

@@ -44,6 +44,9 @@ struct RuntimeRequest {
   /// in reach().
   bool require_reach = true;
   GpuUse gpu = GpuUse::none;
+  /// Kernels of this binary will be launched: with GPUs whose driver runs none of them, the
+  /// bring-up fails. The same on all PEs.
+  bool kernels = false;
   int gpu_device = -1; ///< CUDA's number of this PE's device; -1: as GPUS says, or by turns
   /// For tests, whose GPUs run no kernels; nullptr is the kernel.
   std::shared_ptr<WordAtomics> word_atomics = nullptr;

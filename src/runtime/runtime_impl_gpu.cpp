@@ -69,6 +69,10 @@ void Runtime::Impl::enter_gpu() {
                 "run shmemctl doctor --only driver,gpu to see what is missing");
   if (!no_gpu_reason.empty())
     return;
+  if (const std::string why_not = why_no_kernels_of_job(setup.capabilities_by_pe, placement);
+      request.kernels && !why_not.empty())
+    throw Error(ExitCode::unavailable, "kernels of this job", "launch", why_not,
+                install_driver_for_kernels());
   setup.options = &options;
   setup.placement = &placement;
   setup.mappable_pes = shared_pes;

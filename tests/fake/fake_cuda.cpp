@@ -1,6 +1,7 @@
 // A CUDA driver without a GPU, for tests: its devices' memory is host memory that the kernel keeps
 // inaccessible until cuMemSetAccess. As strict as the real one about sizes, whole mappings and
 // order, and with limits and failures that a test asks for:
+//   FAKE_CUDA_DRIVER   which CUDA it supports: 12040 is 12.4 (that of the header)
 //   FAKE_CUDA_DEVICES  how many (2)
 //   FAKE_CUDA_BYTES    memory of each (1 GiB); what is committed beyond is "out of memory"
 //   FAKE_CUDA_FAIL     "cuMemMap:3:700": the third call of that function answers 700
@@ -37,8 +38,15 @@ const Functions& table() {
 } // namespace
 
 extern "C" {
-CUresult cuGetProcAddress_v2(const char* name, void** address, int, cuuint64_t,
+CUresult cuDriverGetVersion(int* version) {
+  *version = driver_version();
+  return CUDA_SUCCESS;
+}
+/// As the real one, it refuses versions that are newer than its own.
+CUresult cuGetProcAddress_v2(const char* name, void** address, int version, cuuint64_t,
                              CUdriverProcAddressQueryResult* found) {
+  if (version > driver_version())
+    return CUDA_ERROR_INVALID_VALUE;
   const char* missing = std::getenv("FAKE_CUDA_WITHOUT");
   const auto entry = table().find(name);
   const bool there = entry != table().end() && (!missing || std::strcmp(missing, name) != 0);

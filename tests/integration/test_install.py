@@ -14,8 +14,8 @@ BUILD = pathlib.Path(BINARY).parent
 
 @unittest.skipUnless(shutil.which("cmake"), "no cmake")
 @unittest.skipUnless((BUILD / "cmake_install.cmake").exists(), "the binary is not in a build folder of CMake's")
-class Install(unittest.TestCase):
-    """In a copy of this build folder without what the target shmemctl does not build."""
+class CopiedBuild(unittest.TestCase):
+    """A copy of this build folder without what the target shmemctl does not build."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -49,10 +49,12 @@ class Install(unittest.TestCase):
         if not place.exists():
             place.symlink_to(file)
 
-    def install(self):
-        return subprocess.run(["cmake", "--install", self.build, "--prefix", self.prefix], text=True,
+    def install(self, *more):
+        return subprocess.run(["cmake", "--install", self.build, "--prefix", self.prefix, *more], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=600)
 
+
+class Install(CopiedBuild):
     def test_what_is_missing_of_the_library_is_made(self):
         done = self.install()
         self.assertEqual(done.returncode, 0, done.stdout)

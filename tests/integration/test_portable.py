@@ -1,4 +1,5 @@
 """What the binary asks of the C library, read from its dynamic symbol table."""
+import hashlib
 import json
 import os
 import pathlib
@@ -7,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from support import BINARY, SOURCE, run
@@ -119,23 +121,27 @@ class Release(unittest.TestCase):
         self.assertLess(os.path.getsize(BINARY), 60_000_000)
 
 
-class Refusals(unittest.TestCase):
-    """scripts/release.sh and scripts/sysroot.sh: one line, and nothing half-made."""
+class Scripts(unittest.TestCase):
+    """scripts/release.sh and scripts/sysroot.sh in a checkout of their own, which can be changed, with tools in
+    place of the real ones."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        # A checkout of its own, which can be changed.
         self.tree = self.folder / "tree"
         shutil.copytree(SOURCE / "scripts", self.tree / "scripts")
+        shutil.copy(SOURCE / ".gitignore", self.tree)
         self.tools = self.folder / "bin"
         self.tools.mkdir()
         for tool in ("rpmbuild", "ninja", "cmake", "cpack", "zstd"):
-            (self.tools / tool).write_text("#!/bin/sh\necho ran >&2\nexit 9\n")
-            (self.tools / tool).chmod(0o755)
+            self.tool(tool, "echo ran >&2\nexit 9")
         self.git("init", "-q")
         self.commit()
+
+    def tool(self, name, script):
+        (self.tools / name).write_text(f"#!/bin/sh\n{script}\n")
+        (self.tools / name).chmod(0o755)
 
     def git(self, *arguments):
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], cwd=self.tree, check=True,
@@ -144,6 +150,21 @@ class Refusals(unittest.TestCase):
     def commit(self):
         self.git("add", "-A")
         self.git("commit", "-qm", "a")
+
+
+@unittest.skipUnless(os.environ.get("SHMEMCTL_SOAK"), "times are judged on a quiet machine: SHMEMCTL_SOAK=1")
+class Start(unittest.TestCase):
+    def test_the_version_takes_15_ms_at_most(self):
+        times_s = []
+        for _ in range(20):
+            begin = time.monotonic()
+            subprocess.run([BINARY, "--version"], check=True, capture_output=True, timeout=60)
+            times_s.append(time.monotonic() - begin)
+        self.assertLessEqual(min(times_s), 0.015)
+
+
+class Refusals(Scripts):
+    """One line, and nothing half-made."""
 
     def refused(self, script, *arguments, code, path=None):
         done = subprocess.run([self.tree / "scripts" / script, *arguments], capture_output=True, text=True, timeout=60,
@@ -162,6 +183,33 @@ class Refusals(unittest.TestCase):
         self.assertIn("cannot write", self.refused("release.sh", self.folder / "file" / "out", code=3))
         self.assertIn("cannot write", self.refused("sysroot.sh", self.folder / "file" / "out", code=3))
 
+    def test_a_folder_of_somebody_else(self):
+        """As root, by a process that is not: root may write everywhere."""
+        theirs = self.folder / "theirs"
+        theirs.mkdir(mode=0o555)
+        for path in (self.folder, *self.folder.rglob("*")):
+            path.chmod(path.stat().st_mode | 0o055 if path.is_dir() else path.stat().st_mode | 0o044)
+        who = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        trusted = {"HOME": str(self.folder), "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory",
+                   "GIT_CONFIG_VALUE_0": "*"}
+        for script in ("release.sh", "sysroot.sh"):
+            with self.subTest(script=script):
+                done = subprocess.run([self.tree / "scripts" / script, theirs / "out"], capture_output=True, text=True,
+                                      timeout=60, check=False, **who,
+                                      env={**os.environ, **trusted, "PATH": f"{self.tools}:{os.environ['PATH']}"})
+                self.assertEqual((done.returncode, done.stdout), (3, ""), done.stderr)
+                self.assertRegex(done.stderr, rf"\A{script[:-3]}: [^\n]*cannot write[^\n]*\n\Z")
+        self.assertEqual(list(theirs.iterdir()), [])
+
+    def test_a_file_in_place_of_the_folder(self):
+        (self.folder / "file").write_text("mine")
+        self.assertIn("is not a folder", self.refused("release.sh", self.folder / "file", code=2))
+        self.assertEqual((self.folder / "file").read_text(), "mine")
+
+    def test_no_checkout(self):
+        shutil.rmtree(self.tree / ".git")
+        self.assertIn("not a checkout of git", self.refused("release.sh", self.folder / "out", code=2))
+
     def test_a_folder_with_other_things(self):
         self.assertIn("not a sysroot", self.refused("sysroot.sh", self.tree, code=2))
         self.assertIn("not empty", self.refused("release.sh", self.tree / "scripts", code=2))
@@ -179,6 +227,81 @@ class Refusals(unittest.TestCase):
         for script in ("release.sh", "sysroot.sh"):
             self.refused(script, "--no-such", code=2)
             self.refused(script, "out1", "out2", code=2)
+
+
+class Steps(Scripts):
+    """scripts/release.sh with tools that do nothing: whichever step fails, no half of a release is left."""
+
+    def setUp(self):
+        super().setUp()
+        self.out = self.folder / "release"
+        sysroot = self.folder / "sysroot"
+        sysroot.mkdir()
+        (sysroot / "sysroot.sums").write_text("")
+        self.environment = {**os.environ, "PATH": f"{self.tools}:{os.environ['PATH']}", "SHMEMCTL_SYSROOT": str(sysroot)}
+        (self.tree / "tests" / "integration").mkdir(parents=True)
+        self.judgement("pass")
+        self.commit()
+        self.tool("cmake", "mkdir -p build-portable; echo CMAKE_PROJECT_VERSION:STATIC=9.9.9 >build-portable/CMakeCache.txt\n"
+                           "echo debug >build-portable/shmemctl.debug")
+        self.tool("ninja", "exit 0")
+        self.tool("zstd", 'cp "$3" "$5"')
+        self.tool("cpack", 'case $4 in TZST) name=a.tar.zst ;; DEB) name=a.deb ;; RPM) name=a.rpm ;; esac\n'
+                           'mkdir -p "$6/_CPack_Packages"; echo "$4" >"$6/$name"')
+
+    def judgement(self, code):
+        """In place of this file, which release.sh runs over the binary."""
+        (self.tree / "tests" / "integration" / "test_portable.py").write_text(code + "\n")
+
+    def release(self):
+        done = subprocess.run([self.tree / "scripts" / "release.sh", self.out], capture_output=True, text=True, timeout=120,
+                              check=False, env=self.environment)
+        return done.returncode, done.stderr
+
+    def assert_fails_and_leaves_nothing(self, code, last_line):
+        for there_before in (False, True):
+            if there_before:
+                self.out.mkdir()
+            got, err = self.release()
+            self.assertEqual(got, code, err)
+            self.assertEqual(err.splitlines()[-1], f"release: {last_line}")
+            self.assertEqual(list(self.out.iterdir()) if there_before else self.out.exists(), [] if there_before else False)
+        self.out.rmdir()
+
+    def test_all_of_it(self):
+        code, err = self.release()
+        self.assertEqual(code, 0, err)
+        names = {"a.tar.zst", "a.deb", "a.rpm", "shmemctl-9.9.9-linux-x86_64.debug.zst"}
+        self.assertEqual({path.name for path in self.out.iterdir()}, names | {"SHA256SUMS"})
+        sums = dict(reversed(line.split()) for line in (self.out / "SHA256SUMS").read_text().splitlines())
+        self.assertEqual(set(sums), names)
+        for name, digest in sums.items():
+            self.assertEqual(hashlib.sha256((self.out / name).read_bytes()).hexdigest(), digest)
+
+    def test_it_cannot_be_configured(self):
+        self.tool("cmake", "echo no nvcc >&2; exit 1")
+        self.assert_fails_and_leaves_nothing(3, "cannot configure: see above")
+
+    def test_it_cannot_be_compiled(self):
+        self.tool("ninja", "exit 1")
+        self.assert_fails_and_leaves_nothing(3, "cannot build: see above")
+
+    def test_the_binary_needs_too_much(self):
+        self.judgement("raise SystemExit(1)")
+        self.commit()
+        self.assert_fails_and_leaves_nothing(1, "the binary is not what a release promises: see above")
+
+    def test_a_package_is_empty(self):
+        self.tool("cpack", '[ "$4" = TZST ] && : >"$6/a.tar.zst" || echo 1 >"$6/a.$(echo "$4" | tr A-Z a-z)"')
+        self.assert_fails_and_leaves_nothing(3, "a.tar.zst is missing or empty: cpack has said nothing of it")
+
+    def test_a_package_is_too_large(self):
+        self.tool("cpack", 'truncate -s 26M "$6/a.$(echo "$4" | tr A-Z a-z)"; mv "$6/a.tzst" "$6/a.tar.zst" 2>/dev/null; exit 0')
+        self.assert_fails_and_leaves_nothing(1, "a.tar.zst is larger than the 25 MB that a release promises")
+
+    def test_one_package_cannot_be_made(self):
+        self.tool("cpack", '[ "$4" != RPM ]; status=$?\n[ $status = 1 ] || touch "$6/a.$4"; exit $status')
+        self.assert_fails_and_leaves_nothing(3, "cannot make the package RPM: see above")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ struct ForkJob {
   Environment environment = {}; ///< more variables, for all PEs
   bool require_reach = true;
   GpuUse gpu = GpuUse::none;
+  bool kernels = false; ///< RuntimeRequest::kernels
   std::shared_ptr<WordAtomics> word_atomics = nullptr;
   decltype(RuntimeRequest::make_transport) make_transport = {};
   std::function<void(int pe, Environment&)> of_pe = {}; ///< what differs between PEs
@@ -67,6 +68,7 @@ inline int run_body(const ForkJob& job, int pe, const std::string& id, int descr
     request.environment = environment;
     request.require_reach = job.require_reach;
     request.gpu = job.gpu;
+    request.kernels = job.kernels;
     request.word_atomics = job.word_atomics;
     request.make_transport = job.make_transport;
     Runtime runtime(std::move(request));

@@ -40,6 +40,8 @@ public:
 
   /// Why it cannot be launched; "" if it was.
   std::string try_to_start(Step step) {
+    if (const std::string& why_not = gpu_.info().no_kernels; !why_not.empty())
+      return why_not;
     return kernel_check::launch(step, job_, buffer_, layout_,
                                 std::min(max_signal_timeout_ns, job_.timeout_ns / 2),
                                 gpu_.stream());

@@ -132,6 +132,9 @@ std::function<CheckResult(const CheckContext&)> library(const std::string& id);
 // Verdicts on facts of a live machine, separate from the queries, so that tests can supply the
 // facts.
 CheckResult judge_cuda_driver(const CudaProbe& probe, const std::string& toolkit_version);
+/// The result of every check that launches a kernel, if the driver runs none of this binary's.
+std::optional<CheckResult> judge_kernels_of_driver(const CudaProbe& probe,
+                                                   const std::string& toolkit_version);
 CheckResult judge_gpu_p2p(const CudaProbe& probe, bool nvlinks);
 /// @param answer lines "0 ok NAME" or "0 bad NAME: ERROR", or one line "none WHY"
 CheckResult judge_gpu_kernel(const std::string& answer);

@@ -198,8 +198,4 @@ std::string cuda_error_name(int result) {
   }
 }
 
-std::string cuda_version_text(int version) {
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
-
 } // namespace shmemctl::doctor

@@ -43,7 +43,5 @@ CudaProbe parse_cuda_probe(std::string_view text);
 
 /// "CUDA_ERROR_SYSTEM_NOT_READY" for 802 and so on; "error 7" for those without a name here.
 std::string cuda_error_name(int result);
-/// "13.0" for 13000.
-std::string cuda_version_text(int version);
 
 } // namespace shmemctl::doctor

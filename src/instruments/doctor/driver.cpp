@@ -100,6 +100,28 @@ CheckResult nvidia_driver(const CheckContext& context) {
   return passed("NVIDIA driver " + version + flavour, evidence);
 }
 
+namespace {
+
+/// 13000 for "13.0"; 0 for "none".
+int toolkit_number(const std::string& toolkit_version) {
+  const std::vector<int> numbers = version_numbers(toolkit_version);
+  return numbers.size() < 2 ? 0 : numbers[0] * 1000 + numbers[1] * 10;
+}
+
+} // namespace
+
+std::optional<CheckResult> judge_kernels_of_driver(const CudaProbe& probe,
+                                                   const std::string& toolkit_version) {
+  const int toolkit = toolkit_number(toolkit_version);
+  const std::string why = why_no_kernels(probe.driver_version.value_or(toolkit), toolkit);
+  if (why.empty())
+    return std::nullopt;
+  return failed("no GPU runs this binary's kernels: " + why,
+                probe.library + ": cuDriverGetVersion says " +
+                    cuda_version_text(*probe.driver_version),
+                install_newer_driver(toolkit));
+}
+
 CheckResult judge_cuda_driver(const CudaProbe& probe, const std::string& toolkit_version) {
   if (!probe.problem.empty())
     return failed("the CUDA driver does not respond", probe.problem,
@@ -116,9 +138,7 @@ CheckResult judge_cuda_driver(const CudaProbe& probe, const std::string& toolkit
     return passed("the driver supports CUDA " + version + "; this binary is built without CUDA",
                   evidence);
   const std::vector<int> driver = version_numbers(version);
-  const std::string upgrade = "apt-get install -y cuda-compat-" + std::to_string(toolkit[0]) + "-" +
-                              std::to_string(toolkit[1]) + "  # or a driver of branch " +
-                              oldest_driver_branch(toolkit[0]) + " or newer";
+  const std::string upgrade = install_newer_driver(toolkit_number(toolkit_version));
   if (driver[0] < toolkit[0])
     return failed("the driver supports CUDA " + version + ", but this binary is built with CUDA " +
                       toolkit_version + ": its kernels need a driver of branch " +

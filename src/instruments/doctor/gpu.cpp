@@ -375,6 +375,8 @@ CheckResult gpu_kernel(const CheckContext& context) {
     return skipped("only the live machine can run a kernel");
   if (SHMEMCTL_HAVE_CUDA == 0)
     return skipped("this binary was built without CUDA");
+  if (const auto refused = judge_kernels_of_driver(live_cuda(), SHMEMCTL_CUDA_VERSION))
+    return *refused;
   const ChildOutput answer = call_in_child(probe_text, "the CUDA runtime", kernel_deadline);
   if (!answer.problem.empty())
     return failed(answer.problem, "a kernel launch in a child process",

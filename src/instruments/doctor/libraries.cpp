@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <stdexcept>
 
+#include "src/base/cuda_release.h"
 #include "src/base/dynamic_library.h"
 #include "src/base/text.h"
 #include "src/instruments/doctor/checks.h"

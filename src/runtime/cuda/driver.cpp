@@ -1,5 +1,6 @@
 #include "src/runtime/cuda/driver.h"
 
+#include <algorithm>
 #include <array>
 #include <fmt/format.h>
 
@@ -190,12 +191,15 @@ DeviceInfo Driver::describe(int ordinal) const {
 
 namespace {
 
-/// cuGetProcAddress finds the version of a function that the toolkit's header declares.
+/// cuGetProcAddress finds the version of a function that the toolkit's header declares. Of what the
+/// table holds, every version since CUDA 12.0, from which on there is cuGetProcAddress_v2, has the
+/// same parameters.
 class Lookup {
 public:
   explicit Lookup(const DynamicLibrary& library)
       : get_(library.function<std::remove_pointer_t<decltype(&::cuGetProcAddress)>>(
-            "cuGetProcAddress_v2")) {}
+            "cuGetProcAddress_v2")),
+        version_(lookup_version(library)) {}
 
   bool works() const { return get_ != nullptr; }
 
@@ -203,7 +207,7 @@ public:
   void require(Function*& function, const char* symbol) {
     void* address = nullptr;
     CUdriverProcAddressQueryResult found{};
-    if (get_(symbol, &address, CUDA_VERSION, CU_GET_PROC_ADDRESS_DEFAULT, &found) != CUDA_SUCCESS ||
+    if (get_(symbol, &address, version_, CU_GET_PROC_ADDRESS_DEFAULT, &found) != CUDA_SUCCESS ||
         address == nullptr) {
       if (missing_.empty())
         missing_ = symbol;
@@ -215,10 +219,21 @@ public:
 
 private:
   decltype(&::cuGetProcAddress) get_;
+  int version_;
   std::string missing_;
 };
 
 } // namespace
+
+int lookup_version(const DynamicLibrary& library) {
+  auto* const get_version =
+      library.function<std::remove_pointer_t<decltype(&::cuDriverGetVersion)>>(
+          "cuDriverGetVersion");
+  int version = 0;
+  if (get_version == nullptr || get_version(&version) != CUDA_SUCCESS)
+    return CUDA_VERSION;
+  return std::min<int>(version, CUDA_VERSION);
+}
 
 std::shared_ptr<const Functions> load_functions(const std::string& file, std::string& why) {
   std::optional<DynamicLibrary> library =

@@ -83,6 +83,10 @@ struct Functions {
   std::optional<DynamicLibrary> library; ///< what they belong to
 };
 
+/// The version by which cuGetProcAddress is to be asked: the header's, or the driver's if that is
+/// older, because a driver refuses versions newer than its own.
+int lookup_version(const DynamicLibrary& library);
+
 /// Opens the library and asks cuGetProcAddress for every function; does not call cuInit.
 /// @param file "libcuda.so.1"
 /// @param why  receives the reason if it cannot be used: one clause

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "src/base/cuda_release.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/model/topo/readers/nvml.h"
@@ -80,6 +81,7 @@ std::unique_ptr<OpenedGpu> open_gpu(const Options& options, const GpuPreference&
     capabilities.there = true;
     capabilities.uuid = device->info().uuid;
     capabilities.shareable = device->info().virtual_memory && device->info().descriptors;
+    capabilities.no_kernels = why_no_kernels(driver->version(), CUDA_VERSION);
     std::string no_fabric;
     capabilities.fabric = fabric_domain(device, options.text("NVML_LIBRARY"), no_fabric);
     if (capabilities.fabric.empty())
@@ -90,6 +92,10 @@ std::unique_ptr<OpenedGpu> open_gpu(const Options& options, const GpuPreference&
     why = error.message();
     return nullptr;
   }
+}
+
+std::string install_driver_for_kernels() {
+  return install_newer_driver(CUDA_VERSION);
 }
 
 std::unique_ptr<GpuRuntime> make_gpu_runtime(std::unique_ptr<OpenedGpu> opened, GpuSetup setup) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "src/base/cuda_release.h"
 #include "src/base/log.h"
 #include "src/base/round_up.h"
 #include "src/runtime/gpu/cuda_host_copies.h"
@@ -66,6 +67,7 @@ void CudaGpuRuntime::describe() {
   info_.memory_GBps = info.memory_GBps;
   info_.cooperative_launch = info.cooperative_launch;
   info_.stream_operations = info.stream_operations;
+  info_.no_kernels = why_no_kernels(device_->driver().version(), CUDA_VERSION);
 }
 
 void CudaGpuRuntime::choose_paths() {

@@ -24,7 +24,11 @@ struct GpuInfo {
   int multiprocessors = 0;
   double memory_GBps = 0; ///< bandwidth of its own memory, reads and writes together; 0: unknown
   bool cooperative_launch = false, stream_operations = false;
+  std::string no_kernels; ///< why the driver runs no kernel of this binary: one clause; "": it does
 };
+
+/// What makes kernels run where GpuInfo::no_kernels says that they do not: a command.
+std::string install_driver_for_kernels();
 
 /// How kernels of this PE reach another one.
 struct KernelPath {

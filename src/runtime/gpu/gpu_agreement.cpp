@@ -6,7 +6,7 @@ namespace shmemctl {
 
 void serialize(Archive& archive, GpuCapabilities& capabilities) {
   archive(capabilities.there, capabilities.reason, capabilities.uuid, capabilities.shareable,
-          capabilities.fabric);
+          capabilities.fabric, capabilities.no_kernels);
 }
 
 std::string why_no_gpus(const std::vector<GpuCapabilities>& capabilities_by_pe,
@@ -24,6 +24,14 @@ std::string why_no_gpus(const std::vector<GpuCapabilities>& capabilities_by_pe,
   const auto pe = static_cast<std::size_t>(without - capabilities_by_pe.begin());
   return "PE " + std::to_string(pe) + " on " + placement.hosts[pe].host_name +
          " has no GPU: " + without->reason;
+}
+
+std::string why_no_kernels_of_job(const std::vector<GpuCapabilities>& capabilities_by_pe,
+                                  const Placement& placement) {
+  for (std::size_t pe = 0; pe < capabilities_by_pe.size(); ++pe)
+    if (const std::string& why = capabilities_by_pe[pe].no_kernels; !why.empty())
+      return "PE " + std::to_string(pe) + " on " + placement.hosts[pe].host_name + ": " + why;
+  return "";
 }
 
 namespace {

@@ -17,6 +17,7 @@ struct GpuCapabilities {
   bool shareable = false; ///< its memory can be handed on as a descriptor (HEAP=vmm)
   /// The NVLink domain of several machines in which it can hand memory on (HEAP=fabric); "": none.
   std::string fabric;
+  std::string no_kernels; ///< why the driver runs no kernel of this binary: one clause; "": it does
 };
 void serialize(Archive& archive, GpuCapabilities& capabilities);
 
@@ -24,6 +25,11 @@ void serialize(Archive& archive, GpuCapabilities& capabilities);
 /// none, and its reason. If no PE has one, the reason of PE `pe` itself.
 std::string why_no_gpus(const std::vector<GpuCapabilities>& capabilities_by_pe,
                         const Placement& placement);
+
+/// Why kernels cannot run on all PEs: "" if they can; else a clause that names the first PE whose
+/// driver runs none, and the reason.
+std::string why_no_kernels_of_job(const std::vector<GpuCapabilities>& capabilities_by_pe,
+                                  const Placement& placement);
 
 /// "vmm", "fabric", "ipc" or "host", the same on all PEs, and why.
 struct HeapKind {

@@ -36,7 +36,7 @@ struct GpuPreference {
 };
 
 /// Opens the driver and this PE's device. Returns nullptr without a driver, that device, or CUDA in
-/// this build.
+/// this build. A driver that is too old for the kernels is opened: GpuCapabilities::no_kernels.
 /// @param why receives the reason: one clause
 std::unique_ptr<OpenedGpu> open_gpu(const Options& options, const GpuPreference& preference,
                                     std::string& why);

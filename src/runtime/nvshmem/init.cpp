@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/cuda_error.h"
 #include "src/base/log.h"
 #include "src/base/options.h"
 #include "src/runtime/bootstrap/uid_bootstrap.h"
@@ -391,8 +392,7 @@ int nvshmemx_collective_launch(const void* func, dim3 gridDims, dim3 blockDims, 
         cudaLaunchCooperativeKernel(func, grid, blockDims, args, sharedMem, stream);
     if (result == cudaSuccess)
       return NVSHMEMX_SUCCESS;
-    log(LogLevel::warning, "gpu",
-        std::string("nvshmemx_collective_launch: ") + cudaGetErrorString(result));
+    log(LogLevel::warning, "gpu", "nvshmemx_collective_launch: " + cuda_error_text(result));
     return NVSHMEMX_ERROR_COLLECTIVE_LAUNCH_FAILED;
   });
 }

@@ -8,8 +8,10 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/cuda_error.h"
 #include "src/base/dynamic_library.h"
 #include "src/base/error.h"
+#include "src/runtime/cuda/driver.h"
 #include "src/runtime/gpu/gpu.h"
 
 namespace shmemctl::nvshmem {
@@ -50,11 +52,11 @@ Driver find_driver() {
                                             {.stay_loaded = true});
   auto* const get =
       library ? library->function<decltype(::cuGetProcAddress)>("cuGetProcAddress_v2") : nullptr;
+  const int version = library ? cuda::lookup_version(*library) : CUDA_VERSION;
   const auto find = [&]<class Function>(Function& function, const char* name) {
     void* address = nullptr;
     CUdriverProcAddressQueryResult status{};
-    if (get &&
-        get(name, &address, CUDA_VERSION, CU_GET_PROC_ADDRESS_DEFAULT, &status) == CUDA_SUCCESS)
+    if (get && get(name, &address, version, CU_GET_PROC_ADDRESS_DEFAULT, &status) == CUDA_SUCCESS)
       function = reinterpret_cast<Function>(address);
   };
   find(found.ctx_get_current, "cuCtxGetCurrent");
@@ -69,11 +71,13 @@ const Driver& driver() {
   return made;
 }
 
-Error refused(const std::string& attempted, const std::string& message) {
-  return {
-      ExitCode::unavailable, "job of a module's kernels", attempted, message,
-      "look for an earlier failure of this GPU, and check that the module belongs to the GPU of "
-      "this PE"};
+constexpr const char* refused_fix =
+    "look for an earlier failure of this GPU, and check that the module belongs to the GPU of "
+    "this PE";
+
+Error refused(const std::string& attempted, const std::string& message,
+              const std::string& fix = refused_fix) {
+  return {ExitCode::unavailable, "job of a module's kernels", attempted, message, fix};
 }
 
 /// Where this PE's device has what the symbol names.
@@ -89,7 +93,7 @@ void* address_of(const void* symbol) {
   if (result == cudaSuccess)
     result = cudaGetSymbolAddress(&address, symbol);
   if (result != cudaSuccess)
-    throw refused("find", cudaGetErrorString(result));
+    throw refused("find", cuda_error_text(result), fix_of_cuda_error(result, refused_fix));
   return address;
 }
 

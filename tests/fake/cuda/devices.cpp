@@ -22,8 +22,7 @@ CUresult init(unsigned flags) {
   return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult get_version(int* version) {
-  BEGIN(cuDriverGetVersion)
-  *version = 12080;
+  *version = fake_cuda::driver_version(); // before cuInit too
   return CUDA_SUCCESS;
 }
 CUresult error_name(CUresult error, const char** text) {

@@ -45,6 +45,10 @@ int devices() {
   return static_cast<int>(number("FAKE_CUDA_DEVICES", 2));
 }
 
+int driver_version() {
+  return static_cast<int>(number("FAKE_CUDA_DRIVER", CUDA_VERSION));
+}
+
 namespace {
 
 CUresult broken = CUDA_SUCCESS; // what every call answers (FAKE_CUDA_STICKY)

@@ -78,6 +78,7 @@ bool strict_everywhere();
 /// A number out of the environment.
 long number(const char* name, long otherwise);
 int devices();
+int driver_version();
 /// Counts the call; not CUDA_SUCCESS if it is the one that shall fail.
 CUresult begin(const char* name);
 void let_go(Allocation* memory);

@@ -125,6 +125,10 @@ void GpuCase::iterate_on_stream(std::uint64_t first, std::uint64_t count) {
 void GpuCase::launch_and_wait(const char* step, CallScope scope, int ctas, int threads,
                               const std::function<std::string(const KernelLaunch&)>& launcher) {
   const GpuInfo& info = gpu_->info();
+  if (!info.no_kernels.empty())
+    throw Error(ExitCode::unavailable,
+                "PE " + std::to_string(pe_) + ", GPU " + std::to_string(info.device),
+                "launch a kernel", info.no_kernels, install_driver_for_kernels());
   const DeviceJob job = gpu_->job(); // taken anew: heaps grow and teams come and go
   const KernelLaunch how{job,  device_control(), gpu_->stream(), info.device, kernel_scope(scope),
                          ctas, threads};

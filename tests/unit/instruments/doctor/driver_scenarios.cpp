@@ -1,4 +1,5 @@
 #include "src/instruments/doctor/checks.h"
+#include "src/instruments/doctor/support.h"
 #include "tests/unit/instruments/doctor/scenario.h"
 
 namespace shmemctl {
@@ -55,6 +56,12 @@ Scenario cuda(const std::string& name, const doctor::CudaProbe& probe, CheckStat
   return {"cuda-driver", name, nullptr, status, evidence, fix, [probe] {
             return doctor::judge_cuda_driver(probe, "13.0");
           }};
+}
+
+/// "skipped" stands for a kernel that may be launched.
+CheckResult judged_kernels(const doctor::CudaProbe& probe, const char* toolkit_version) {
+  return doctor::judge_kernels_of_driver(probe, toolkit_version)
+      .value_or(doctor::skipped("the driver runs them"));
 }
 
 Scenarios kernel_driver() {
@@ -118,6 +125,13 @@ Scenarios cuda_driver() {
        [] { return doctor::judge_cuda_driver(started(13000), "13.1"); }},
       {"cuda-driver", "binary without CUDA", nullptr, pass, "says 12.8", "",
        [] { return doctor::judge_cuda_driver(started(12080), "none"); }},
+      {"gpu-kernel", "a driver of an older major version", nullptr, fail,
+       "cuDriverGetVersion says 12.4", "cuda-compat-13-0",
+       [] { return judged_kernels(started(12040), "13.0"); }},
+      {"gpu-kernel", "a driver of an older minor version", nullptr, skipped, "", "",
+       [] { return judged_kernels(started(13000), "13.1"); }},
+      {"gpu-kernel", "a driver whose version is unknown", nullptr, skipped, "", "",
+       [] { return judged_kernels(doctor::CudaProbe{}, "13.0"); }},
       cuda("fabric not ready", not_started(802), fail, "CUDA_ERROR_SYSTEM_NOT_READY",
            "nvidia-fabricmanager"),
       cuda("versions differ", not_started(803), fail, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",

@@ -1,6 +1,7 @@
 #include "src/runtime/cuda/driver.h"
 
 #include <set>
+#include <string>
 
 #include "tests/support/other_threads.h"
 #include "tests/support/set_variable.h"
@@ -71,6 +72,27 @@ TEST(CudaDriver, NamesAMissingFunction) {
   std::string why;
   EXPECT_EQ(cuda::Driver::open(SHMEMCTL_FAKE_CUDA, why), nullptr);
   EXPECT_NE(why.find("cuMemSetAccess"), std::string::npos) << why;
+}
+
+// cuGetProcAddress refuses versions that are newer than the driver's own.
+TEST(CudaDriver, OlderDriversOpenToo) {
+  for (const int version : {12000, 12020, 12040, 12090, CUDA_VERSION + 1000}) {
+    const SetVariable old("FAKE_CUDA_DRIVER", std::to_string(version));
+    std::string why;
+    const auto driver = cuda::Driver::open(SHMEMCTL_FAKE_CUDA, why);
+    ASSERT_TRUE(driver) << version << ": " << why;
+    EXPECT_EQ(driver->version(), version);
+    EXPECT_EQ(driver->devices().size(), 2u);
+    const auto device = std::make_shared<const cuda::Device>(driver, 0);
+    const cuda::Stream stream(device);
+    const cuda::HostBuffer here(device, 8);
+    const cuda::DeviceBuffer there(device, 8);
+    here.data()[0] = std::byte{7};
+    cuda::copy_now(stream, there.data(), here.data(), 8);
+    here.data()[0] = std::byte{0};
+    cuda::copy_now(stream, here.data(), there.data(), 8);
+    EXPECT_EQ(here.data()[0], std::byte{7});
+  }
 }
 
 TEST(CudaDriver, NoDeviceIsSaid) {

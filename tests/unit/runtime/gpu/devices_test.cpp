@@ -1,4 +1,6 @@
 // Which GPUs, heaps and paths a job gets, and what is reported where it gets none.
+#include <cuda.h>
+
 #include "tests/unit/runtime/gpu/gpu_job.h"
 
 namespace shmemctl::test {
@@ -32,6 +34,50 @@ TEST(GpuRuntime, WithoutADriverThereIsAReasonOrAnError) {
     EXPECT_EQ(result.exit_code, 3) << result.text;
     EXPECT_NE(result.text.find("in phase gpu"), std::string::npos) << result.text;
     EXPECT_NE(result.text.find("libcuda-of-nobody.so.1"), std::string::npos) << result.text;
+  }
+}
+
+/// x.4 of the major version before the one that this binary is built with: CUDA 12.4 for 13.0.
+constexpr int old_driver = CUDA_VERSION / 1000 * 1000 - 1000 + 40;
+const std::string old_driver_text =
+    "the driver supports CUDA " + std::to_string(old_driver / 1000) + ".4";
+
+// A binary of CUDA 13 under a driver of CUDA 12: what needs no kernel works.
+TEST(GpuRuntime, AnOldDriverRunsNoKernelsAndAllElse) {
+  const SetVariable old("FAKE_CUDA_DRIVER", std::to_string(old_driver));
+  ForkJob job = gpu_job(2, [](Runtime& runtime) {
+    auto* word = static_cast<std::uint64_t*>(runtime.gpu()->allocate(8));
+    runtime.rma().put_value<std::uint64_t>(word, 5, 1 - runtime.pe());
+    runtime.rma().quiet();
+    runtime.collectives().barrier(team_world);
+    expect(word_at(*runtime.gpu(), word) == 5, "the host's put into GPU memory");
+    return runtime.gpu()->info().no_kernels;
+  });
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 0) << result.text;
+    EXPECT_EQ(result.text.rfind(old_driver_text + ", and this binary's kernels", 0), 0u)
+        << result.text;
+  }
+  job.kernels = true;
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 3) << result.text;
+    for (const std::string& part : {std::string("kernels of this job"), std::string("in phase gpu"),
+                                    old_driver_text, std::string("cuda-compat-")})
+      EXPECT_NE(result.text.find(part), std::string::npos) << part << "\n" << result.text;
+  }
+}
+
+TEST(GpuRuntime, OnePeWithAnOldDriverIsNamedByAll) {
+  ForkJob job = gpu_job(3, gpu_or_reason);
+  job.kernels = true;
+  job.of_pe = [](int pe, Environment&) {
+    if (pe == 1) // the process of this PE alone
+      ::setenv("FAKE_CUDA_DRIVER", std::to_string(old_driver).c_str(), 1);
+  };
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 3) << result.text;
+    EXPECT_NE(result.text.find("PE 1 on "), std::string::npos) << result.text;
+    EXPECT_NE(result.text.find(old_driver_text), std::string::npos) << result.text;
   }
 }
 

@@ -53,6 +53,15 @@ TEST(GpuAgreement, ThePeWithoutAGpuIsNamed) {
   EXPECT_EQ(why_no_gpus({none("x"), none("y"), none("mine")}, placement), "mine");
 }
 
+TEST(GpuAgreement, ThePeWhoseDriverRunsNoKernelsIsNamed) {
+  const Placement placement = on_machines(0, {7, 8});
+  GpuCapabilities old = gpu("b");
+  old.no_kernels = "the driver is old";
+  EXPECT_EQ(there_and_back(old).no_kernels, "the driver is old");
+  EXPECT_EQ(why_no_kernels_of_job({gpu("a"), gpu("b")}, placement), "");
+  EXPECT_EQ(why_no_kernels_of_job({gpu("a"), old}, placement), "PE 1 on host8: the driver is old");
+}
+
 TEST(GpuAgreement, TheHeapKindIsCommonToAllGpus) {
   const Placement one = on_machines(0, {1, 1});
   EXPECT_EQ(choose_gpu_heap("auto", {gpu("a"), gpu("b")}, one).kind, "vmm");

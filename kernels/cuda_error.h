@@ -1,0 +1,45 @@
+// The CUDA runtime's errors as texts. Under a driver that is too old for this binary's kernels
+// every call of it fails with the same error, which says neither what is there nor what is needed.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <string>
+
+#include "src/base/cuda_release.h"
+
+namespace shmemctl {
+
+/// What cuDriverGetVersion says; 0 if there is no driver.
+inline int cuda_driver_version() {
+  int version = 0;
+  return cudaDriverGetVersion(&version) == cudaSuccess ? version : 0;
+}
+
+/// "" for success; else CUDA's sentence, and which driver is needed if it is that.
+/// @param driver what cuDriverGetVersion says; 0 if there is none
+inline std::string cuda_error_text(cudaError_t error, int driver = cuda_driver_version()) {
+  if (error == cudaSuccess)
+    return "";
+  std::string text = cudaGetErrorString(error);
+  if (error != cudaErrorInsufficientDriver)
+    return text;
+  if (driver == 0)
+    return text + ": there is no driver";
+  const std::string why = why_no_kernels(driver, CUDART_VERSION);
+  return why.empty() ? text : text + ": " + why;
+}
+
+/// The same after the error's name: "cudaErrorInvalidValue: invalid argument".
+inline std::string named_cuda_error(cudaError_t error) {
+  return error == cudaSuccess ? "" : cudaGetErrorName(error) + (": " + cuda_error_text(error));
+}
+
+/// What to do about an error of the CUDA runtime: a newer driver if that is it, else `otherwise`.
+inline std::string fix_of_cuda_error(cudaError_t error, const std::string& otherwise) {
+  return error == cudaErrorInsufficientDriver && cuda_driver_version() != 0
+             ? install_newer_driver(CUDART_VERSION)
+             : otherwise;
+}
+
+} // namespace shmemctl
