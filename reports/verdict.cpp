@@ -9,7 +9,7 @@
 #include "reports/json_view.h"
 #include "reports/text.h"
 #include "src/base/error.h"
-#include "src/base/severity.h"
+#include "src/base/finding.h"
 #include "src/base/text.h"
 
 namespace shmemctl {

@@ -7,7 +7,7 @@
 #include "reports/simulation_words.h"
 #include "reports/table.h"
 #include "reports/verdict.h"
-#include "src/base/severity.h"
+#include "src/base/finding.h"
 #include "src/base/text.h"
 
 namespace shmemctl::html {
