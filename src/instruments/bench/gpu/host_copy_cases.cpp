@@ -166,7 +166,7 @@ private:
     if (!side.receives)
       return std::nullopt;
     const std::size_t slot = side.slot_offset_bytes();
-    const std::size_t copied = iterations == 0 ? 0 : side.size_bytes;
+    const std::size_t copied_bytes = iterations == 0 ? 0 : side.size_bytes;
     if (iterations > 0) {
       const std::uint64_t last = iterations - 1;
       if (const auto difference = compare_pattern(bytes + slot, side.size_bytes, seed_of(received),
@@ -174,8 +174,8 @@ private:
         return wrong(*difference, slot, "copy " + std::to_string(last));
     }
     if (const auto difference =
-            compare_zero(bytes + slot + copied, side.slot_size_bytes() - copied))
-      return wrong(*difference, slot + copied, "what lies after the copies");
+            compare_zero(bytes + slot + copied_bytes, side.slot_size_bytes() - copied_bytes))
+      return wrong(*difference, slot + copied_bytes, "what lies after the copies");
     return std::nullopt;
   }
 
