@@ -110,7 +110,7 @@ moe::JobRank job_rank(Runtime& runtime, JobSession& session, const std::string& 
   return rank;
 }
 
-std::string words_of(const moe::Setup& setup) {
+std::string setup_text(const moe::Setup& setup) {
   return fmt::format("moe {} {}, {} tokens x {}, top {} of {}: ", to_string(setup.mode),
                      to_string(setup.format), setup.shape.max_tokens, setup.shape.hidden,
                      setup.shape.top_k, setup.shape.n_experts);
@@ -126,7 +126,7 @@ void require_settings(Runtime& runtime, const MoeFlags& flags, const moe::Setup&
         !problem.empty())
       throw bad_moe(fmt::format("--{}-settings {} does not go with --backend {}, {}{}",
                                 moe::to_string(direction), to_text(given.of(direction)),
-                                flags.backend, words_of(setup), problem),
+                                flags.backend, setup_text(setup), problem),
                     "omit it, or let --tune find valid settings");
 }
 
@@ -154,7 +154,7 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
   const moe::Routing routing = routing_of(request, recorded);
   moe::Setup setup = request.setup;
   setup.routing = &routing;
-  const std::string where = words_of(setup);
+  const std::string where = setup_text(setup);
   begin_step(runtime, session, where + "memory");
   moe::OpenBackend opened(runtime, flags.kind(), setup, path);
   moe::Backend& backend = opened.backend();

@@ -53,7 +53,7 @@ struct Alltoallv {
     const auto* const sizes =
         reinterpret_cast<const std::uint64_t*>(a.memory + a.lists_offset_bytes);
     return alltoallv_grid(job, team_world, dest, source, sizes, sizes + job.n_pes,
-                          sizes + 2 * job.n_pes);
+                          sizes + std::ptrdiff_t{2} * job.n_pes);
   }
 };
 

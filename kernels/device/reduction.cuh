@@ -95,7 +95,7 @@ public:
 
 private:
   using Wide = typename WideOf<T>::Type;
-  static constexpr int count = sizeof(Raw) / sizeof(T);
+  static constexpr int count = sizeof(Raw) / sizeof(T); // NOLINT(bugprone-sizeof-expression)
 
   __device__ void take_bits(ReduceOp op, const Wide* wide) {
     if (op == ReduceOp::bit_and)

@@ -142,7 +142,8 @@ public:
   std::vector<std::string> gather_text(const std::string& text);
   /// The same on PE 0; nothing elsewhere. For texts that grow with the number of PEs.
   std::vector<std::string> gather_text_on_first(const std::string& text);
-  /// The same of a value that an archive writes. Throws malformed_message().
+  /// The same of a value that an archive writes; not after allow_loss(), since a lost PE has none.
+  /// Throws malformed_message().
   /// @param what it is, for that: "interference"
   template <class T>
   std::vector<T> gather_values(const T& own, const std::string& what) {

@@ -65,7 +65,7 @@ std::string locked_memory_limit() {
 /// What to do about a failed registration.
 std::string fix_of(MemoryKind kind, int error_number) {
   if (kind == MemoryKind::cuda)
-    return "load nvidia-peermem, or use a driver and kernel with dma-buf; shmemctl doctor tells "
+    return "load nvidia-peermem, or use a driver and kernel with dma-buf; shmemctl doctor says "
            "which";
   if (error_number == ENOMEM || error_number == EAGAIN || error_number == EPERM)
     return "raise the limit of locked memory: ulimit -l unlimited, or LimitMEMLOCK=infinity in "

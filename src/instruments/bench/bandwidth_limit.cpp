@@ -4,16 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <fmt/format.h>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <tuple>
 
-#include "src/base/error.h"
-#include "src/base/json_values.h"
+#include "src/base/archive.h"
 #include "src/base/units.h"
 #include "src/instruments/bench/case_table.h"
 #include "src/instruments/bench/cases/host_case.h"
@@ -26,8 +23,6 @@
 #include "src/runtime/gpu/gpu.h"
 
 namespace shmemctl::bench {
-
-using nlohmann::json;
 
 namespace {
 
@@ -86,30 +81,29 @@ std::vector<PortUse> ports_used(const Node& node, const std::vector<NicTraffic>&
   return used;
 }
 
-std::string ports_text(const std::vector<PortUse>& ports) {
-  json list = json::array();
-  for (const PortUse& port : ports)
-    list.push_back(
-        {port.nic.device, port.nic.port, port.rate_GBps ? json(*port.rate_GBps) : json(nullptr)});
-  return json_line(list);
+void serialize(Archive& archive, PortUse& port) {
+  archive(port.nic.device, port.nic.port, port.rate_GBps);
 }
 
-std::vector<PortUse> ports_from(const std::string& text, const std::string& host,
-                                std::uint64_t machine_id) {
-  try {
-    std::vector<PortUse> ports;
-    for (const json& row : from_json_line(text)) {
-      PortUse port{
-          host, {row.at(0), require_whole_number<int>(row.at(1))}, std::nullopt, machine_id};
-      if (row.at(2).is_number() && std::isfinite(row.at(2).get<double>()))
-        port.rate_GBps = row.at(2).get<double>();
-      ports.push_back(std::move(port));
-    }
-    return ports;
-  } catch (const std::exception&) { // of the JSON library, or a number out of range
-    throw Error(ExitCode::unavailable, "NIC ports of host " + host, "read their counters",
-                "malformed message from a PE", "run the same version of shmemctl on all hosts");
+std::vector<PortUse> ports_of_host(std::vector<PortUse> ports, const std::string& host,
+                                   std::uint64_t machine_id) {
+  for (PortUse& port : ports) {
+    port.host = host;
+    port.machine_id = machine_id;
   }
+  return ports;
+}
+
+void serialize(Archive& archive, LinkLimit& limit) {
+  archive(limit.rate_GBps, limit.name, limit.links, limit.of_memory, limit.to_host);
+}
+
+void serialize(Archive& archive, GpuOfPe& gpu) {
+  archive(gpu.pci_address, gpu.memory_GBps, gpu.between_gpus, gpu.in_host_memory, gpu.otherwise);
+}
+
+void serialize(Archive& archive, HostLink& link) {
+  archive(link.pci_address, link.link);
 }
 
 bool leaves_machines(const Point& point, const std::vector<std::uint64_t>& machine_of) {
@@ -508,20 +502,6 @@ std::optional<double> rate_of(const char* name, Arena& arena) {
   return body->measures() ? median(rates) : 0;
 }
 
-/// Collective: rates of all PEs.
-std::vector<double> gathered(Runtime& runtime, double own_GBps) {
-  std::vector<double> all;
-  for (const std::string& text : runtime.gather_text(json_line(json(own_GBps)))) {
-    const json rate = try_from_json_line(text);
-    if (!rate.is_number() || !std::isfinite(rate.get<double>()) || rate.get<double>() < 0)
-      throw Error(ExitCode::unavailable, fmt::format("PE {}", all.size()),
-                  "read the rate of its link", "malformed message",
-                  "run the same version of shmemctl on all hosts");
-    all.push_back(rate.get<double>());
-  }
-  return all;
-}
-
 LinkMeasurement measure_in(Arena& arena) {
   MeasuredLink link;
   link.blocks = arena.point.launch.ctas;
@@ -535,7 +515,7 @@ LinkMeasurement measure_in(Arena& arena) {
     const std::optional<double> rate = rate_of(name, arena);
     if (!rate) // the same on all PEs
       return {std::nullopt, "what was moved for it came wrong"};
-    *rates = gathered(arena.runtime, *rate);
+    *rates = arena.runtime.gather_values(*rate, "link rate");
   }
   return {link, ""};
 }
@@ -604,41 +584,17 @@ const LinkMeasurement& LinkMeter::of(const Point& like) {
 
 namespace {
 
-std::string own_line(Runtime& runtime, const Point& point) {
+GpuOfPe own_gpu(Runtime& runtime, const Point& point) {
   if (!runtime.gpu())
-    return json_line(json{{"gpu", ""},
-                          {"memory_GBps", 0},
-                          {"between_gpus", false},
-                          {"in_host_memory", false},
-                          {"otherwise", "no limit is known for PEs without a GPU"}});
+    return {0, "", 0, false, false, "no limit is known for PEs without a GPU"};
   const GpuInfo& info = runtime.gpu()->info();
   const GpuPath path = path_of(runtime, point);
-  return json_line(json{{"gpu", info.pci_address},
-                        {"memory_GBps", info.memory_GBps},
-                        {"between_gpus", path.between_gpus},
-                        {"in_host_memory", path.in_host_memory},
-                        {"otherwise", path.otherwise}});
-}
-
-GpuOfPe place_from(const std::string& line, std::size_t pe, std::uint64_t machine_id) {
-  const json seat = try_from_json_line(line);
-  const auto is = [&](const char* key, json::value_t type) {
-    return seat.is_object() && seat.contains(key) && seat[key].type() == type;
-  };
-  const bool rate = seat.is_object() && seat.contains("memory_GBps") &&
-                    seat["memory_GBps"].is_number() &&
-                    std::isfinite(seat["memory_GBps"].get<double>());
-  if (!is("gpu", json::value_t::string) || !is("between_gpus", json::value_t::boolean) ||
-      !is("in_host_memory", json::value_t::boolean) || !is("otherwise", json::value_t::string) ||
-      !rate)
-    throw Error(ExitCode::unavailable, fmt::format("PE {}", pe), "read its GPU's name",
-                "malformed message", "run the same version of shmemctl on all hosts");
-  return {machine_id,
-          seat["gpu"].get<std::string>(),
-          seat["memory_GBps"].get<double>(),
-          seat["between_gpus"].get<bool>(),
-          seat["in_host_memory"].get<bool>(),
-          seat["otherwise"].get<std::string>()};
+  return {0,
+          info.pci_address,
+          info.memory_GBps,
+          path.between_gpus,
+          path.in_host_memory,
+          path.otherwise};
 }
 
 const char* text_of(DevicePath path) {
@@ -663,28 +619,13 @@ Point measured_like(const Point& point, const LeastTraffic& traffic) {
 
 /// Collective. Each PE knows its own machine's links.
 std::vector<HostLink> gather_host_links(Runtime& runtime) {
-  const std::string address = runtime.gpu() ? runtime.gpu()->info().pci_address : "";
-  const std::optional<LinkLimit> own = host_link(runtime.node(), address);
-  const json line{{"gpu", address},
-                  {"rate_GBps", own ? json(own->rate_GBps) : json(nullptr)},
-                  {"link", own ? own->name : ""}};
-  std::vector<HostLink> links;
-  for (const std::string& text : runtime.gather_text(json_line(line))) {
-    const std::size_t pe = links.size();
-    const json theirs = try_from_json_line(text);
-    try {
-      HostLink& link = links.emplace_back();
-      link.machine_id = runtime.placement().hosts.at(pe).machine_id;
-      link.pci_address = theirs.at("gpu").get<std::string>();
-      if (!theirs.at("rate_GBps").is_null())
-        link.link =
-            LinkLimit{theirs["rate_GBps"].get<double>(), theirs.at("link").get<std::string>()};
-    } catch (const json::exception&) {
-      throw Error(ExitCode::unavailable, fmt::format("PE {}", pe),
-                  "read its GPU's link to the host", "malformed message",
-                  "run the same version of shmemctl on all hosts");
-    }
-  }
+  HostLink own;
+  if (runtime.gpu())
+    own.pci_address = runtime.gpu()->info().pci_address;
+  own.link = host_link(runtime.node(), own.pci_address);
+  std::vector<HostLink> links = runtime.gather_values(own, "GPU's link to the host");
+  for (std::size_t pe = 0; pe < links.size(); ++pe)
+    links[pe].machine_id = runtime.placement().hosts.at(pe).machine_id;
   return links;
 }
 
@@ -718,10 +659,9 @@ GpuPath path_of(Runtime& runtime, const Point& point) {
 GpuLimit gpu_limit_of(Runtime& runtime, const Point& point, LinkMeter* links, const Case* body) {
   if (point.traffic == Traffic::local)
     return {true, host_links_limit(gather_host_links(runtime), point.direction), 0};
-  const std::vector<std::string> lines = runtime.gather_text(own_line(runtime, point));
-  std::vector<GpuOfPe> places;
-  for (std::size_t pe = 0; pe < lines.size(); ++pe)
-    places.push_back(place_from(lines[pe], pe, runtime.placement().hosts.at(pe).machine_id));
+  std::vector<GpuOfPe> places = runtime.gather_values(own_gpu(runtime, point), "GPU");
+  for (std::size_t pe = 0; pe < places.size(); ++pe)
+    places[pe].machine_id = runtime.placement().hosts.at(pe).machine_id;
   GpuLimit limit;
   limit.on_gpus = std::all_of(places.begin(), places.end(), [](const GpuOfPe& place) {
     return place.between_gpus || place.in_host_memory;

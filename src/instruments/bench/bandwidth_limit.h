@@ -38,10 +38,11 @@ std::optional<double> wire_rate_GBps(const Node& node, const HcaPort& nic,
 std::vector<PortUse> ports_used(const Node& node, const std::vector<NicTraffic>& before,
                                 const std::vector<NicTraffic>& after,
                                 const Sysroot* sysroot = nullptr);
-/// What a PE tells PE 0, and back. Throws Error (unavailable) for a text that is none.
-std::string ports_text(const std::vector<PortUse>& ports);
-std::vector<PortUse> ports_from(const std::string& text, const std::string& host,
-                                std::uint64_t machine_id = 0);
+/// Without the host, which the receiver knows.
+void serialize(Archive& archive, PortUse& port);
+/// With the host that they are on.
+std::vector<PortUse> ports_of_host(std::vector<PortUse> ports, const std::string& host,
+                                   std::uint64_t machine_id = 0);
 
 /// Whether all transfers at that point go from one machine to another: a NIC that sends to its own
 /// machine does not need its wire. @param machine_of by PE
@@ -56,6 +57,7 @@ struct LinkLimit {
   bool of_memory = false; ///< of GPUs' own memory: what a PE writes to itself counts, too
   bool to_host = false;   ///< of GPUs' links to the host, in whose memory the heap is
 };
+void serialize(Archive& archive, LinkLimit& limit);
 /// A limit, or why none is known: "no limit is known for ...".
 struct FoundLimit {
   std::optional<LinkLimit> limit;
@@ -87,6 +89,8 @@ struct GpuOfPe {
   bool in_host_memory = false;
   std::string otherwise = {}; ///< where neither is so: by what, "no limit is known for ..."
 };
+/// Without the machine, which the receiver knows.
+void serialize(Archive& archive, GpuOfPe& gpu);
 /// The limit of all GPUs of a point that send together, each over its own links once, however many
 /// PEs it has; or of all that receive, if that is less; gets take as much the other way. Where all
 /// traffic stays on its PEs' own GPU, of these GPUs' memory, of which each byte takes a read and a
@@ -111,6 +115,8 @@ struct HostLink {
   std::string pci_address;       ///< the GPU's
   std::optional<LinkLimit> link; ///< in each direction; nothing where the model does not know it
 };
+/// Without the machine, which the receiver knows.
+void serialize(Archive& archive, HostLink& link);
 /// PCIe at full speed after its line code, or NVLink-C2C. @param pci_address of the GPU
 std::optional<LinkLimit> host_link(const Node& node, const std::string& pci_address);
 /// The limit of copies between each PE's GPU and its host's memory (Traffic::local), all PEs

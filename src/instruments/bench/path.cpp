@@ -4,17 +4,12 @@
 #include <map>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
-#include "src/base/error.h"
-#include "src/base/json_values.h"
+#include "src/base/archive.h"
 #include "src/base/text.h"
 #include "src/instruments/bench/cases/host_case.h"
 #include "src/runtime/gpu/gpu.h"
 
 namespace shmemctl::bench {
-
-using nlohmann::json;
 
 namespace {
 
@@ -47,41 +42,6 @@ std::vector<int> peers_of(const Point& point, int pe, int n_pes) {
   if (point.traffic == Traffic::collective)
     moves.traffic = Traffic::all_to_all;
   return routes_of(moves, pe, n_pes).to;
-}
-
-json count_json(const std::optional<std::uint64_t>& count) {
-  return count ? json(*count) : json(nullptr);
-}
-
-std::optional<std::uint64_t> count_from(const json& value) {
-  return value.is_null() ? std::nullopt : std::optional(require_whole_number<std::uint64_t>(value));
-}
-
-json use_json(const PathUse& use) {
-  return {{"measures", use.measures},
-          {"transports", use.transports},
-          {"ports", ports_text(use.ports)},
-          {"over_tcp", use.over_tcp},
-          {"tcp_sent", count_json(use.tcp.sent)},
-          {"tcp_sent_again", count_json(use.tcp.sent_again)},
-          {"cores", use.cores}};
-}
-
-PathUse use_from(const std::string& text, std::size_t pe, const PeHost& host) {
-  try {
-    const json in = from_json_line(text);
-    PathUse use;
-    use.measures = in.at("measures").get<bool>();
-    use.transports = in.at("transports").get<std::vector<std::string>>();
-    use.ports = ports_from(in.at("ports").get<std::string>(), host.host_name, host.machine_id);
-    use.over_tcp = in.at("over_tcp").get<bool>();
-    use.tcp = {count_from(in.at("tcp_sent")), count_from(in.at("tcp_sent_again"))};
-    use.cores = in.at("cores").get<std::map<std::string, double>>();
-    return use;
-  } catch (const std::exception&) { // of the JSON library, or a number out of range
-    throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read the transports it used",
-                "malformed message", "run the same version of shmemctl on all hosts");
-  }
 }
 
 /// Whether two nodes of the job have hosts with the same name, as virtual nodes and some pods do.
@@ -145,11 +105,20 @@ PathUse own_path(Runtime& runtime, const Point& point) {
   return use;
 }
 
+void serialize(Archive& archive, PathUse& use) {
+  std::vector<std::pair<std::string, double>> cores(use.cores.begin(), use.cores.end());
+  archive(use.measures, use.transports, use.ports, use.over_tcp, use.tcp.sent, use.tcp.sent_again,
+          cores);
+  if (archive.reading())
+    use.cores = std::map<std::string, double>(cores.begin(), cores.end());
+}
+
 std::vector<PathUse> gather_paths(Runtime& runtime, const PathUse& own) {
-  const std::vector<std::string> texts = runtime.gather_text(json_line(use_json(own)));
-  std::vector<PathUse> uses;
-  for (std::size_t pe = 0; pe < texts.size(); ++pe)
-    uses.push_back(use_from(texts[pe], pe, runtime.placement().hosts.at(pe)));
+  std::vector<PathUse> uses = runtime.gather_values(own, "transports in use");
+  for (std::size_t pe = 0; pe < uses.size(); ++pe) {
+    const PeHost& host = runtime.placement().hosts.at(pe);
+    uses[pe].ports = ports_of_host(std::move(uses[pe].ports), host.host_name, host.machine_id);
+  }
   return uses;
 }
 

@@ -37,6 +37,8 @@ struct PathUse {
   TcpCounters tcp;                          ///< of its network namespace, while samples were taken
   std::map<std::string, double> cores = {}; ///< core_shares() of its threads meanwhile
 };
+/// Without the hosts of the ports, which the receiver knows.
+void serialize(Archive& archive, PathUse& use);
 
 /// "shm", "libfabric"; for GPU memory "p2p", "ibgda", "proxy over ibrc". "" if nothing reaches the
 /// PE.
@@ -44,7 +46,7 @@ std::string carrier_of(Runtime& runtime, const Launch& launch, int pe);
 
 /// This PE's transports for a point; ports and counters are the caller's to fill in.
 PathUse own_path(Runtime& runtime, const Point& point);
-/// Collective: of every PE, by PE. Throws Error (unavailable) for a PE of another version.
+/// Collective: of every PE, by PE. Throws malformed_message().
 std::vector<PathUse> gather_paths(Runtime& runtime, const PathUse& own);
 
 /// The row's key "path". Ports count only of PEs that measure, and only where a network is one of

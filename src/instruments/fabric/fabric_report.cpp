@@ -237,7 +237,7 @@ std::string subject_of(const Suspect& suspect, const Result& result) {
   return "";
 }
 
-std::string words_of(const Suspect& suspect, const Result& result) {
+std::string suspect_text(const Suspect& suspect, const Result& result) {
   const std::string subject = subject_of(suspect, result);
   const char* const verb = suspect.metric == Metric::latency           ? "takes"
                            : suspect.direction == Direction::sending   ? "sends at"
@@ -372,7 +372,7 @@ Finding finding_of(const Verdict& verdict, const Result& result, const json& hot
           suspect.metric == Metric::bandwidth && !result.shares_cores ? Severity::error
                                                                       : Severity::warning,
           subject_of(suspect, result),
-          words_of(suspect, result) + again_of(suspect) + often +
+          suspect_text(suspect, result) + again_of(suspect) + often +
               (cause.text.empty() ? "" : "; " + cause.text),
           cause.fix.empty() ? fix_of(suspect, result) : cause.fix};
 }
@@ -493,7 +493,7 @@ Findings findings_of(const Result& result, const json& hotspots) {
                      result.transient.size() == 1
                          ? "1 measurement was"
                          : fmt::format("{} measurements were", result.transient.size()),
-                     words_of(worst, result)),
+                     suspect_text(worst, result)),
          "other traffic or another process was in the way; --soak DURATION shows how often"});
   }
   return findings;

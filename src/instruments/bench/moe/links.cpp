@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "reports/text.h"
-#include "src/base/error.h"
+#include "src/base/archive.h"
 #include "src/base/json_values.h"
 #include "src/base/sysroot.h"
 #include "src/instruments/bench/path.h"
@@ -305,6 +305,23 @@ LinkWatch::LinkWatch(Runtime& runtime, bool by_kernels, const bench::LinkMeasure
     nvlinks_.emplace(nvml_library, runtime.gpu()->info().pci_address);
 }
 
+/// What each PE sends of a point.
+struct LinkMessage {
+  std::vector<std::string> transports;
+  std::string gpu; ///< PCI address; "": none
+  std::vector<bench::PortUse> ports;
+  std::vector<NicUse> nics; ///< without host and ranks, which the receiver knows
+  std::string nvlinks;      ///< traffic_json(); "": not counted
+};
+
+static void serialize(Archive& archive, NicUse& use) {
+  archive(use.device, use.port, use.moved_bytes);
+}
+
+static void serialize(Archive& archive, LinkMessage& message) {
+  archive(message.transports, message.gpu, message.ports, message.nics, message.nvlinks);
+}
+
 Links LinkWatch::end() {
   const Sysroot sysroot;
   const std::vector<NicTraffic> after = traffic_of(runtime_);
@@ -312,22 +329,18 @@ Links LinkWatch::end() {
   Links links;
   for (const PeHost& host : hosts)
     links.machine_of.push_back(host.machine_id);
-  const json counted = nvlinks_ ? traffic_json(nvlinks_->end()) : json();
   bench::Point all_ranks;
   all_ranks.traffic = bench::Traffic::all_to_all;
   if (by_kernels_)
     all_ranks.launch.memory = bench::MemoryKind::gpu;
-  const json own_counters{
-      {"transports", bench::own_path(runtime_, all_ranks).transports},
-      {"gpu", runtime_.gpu() ? runtime_.gpu()->info().pci_address : ""},
-      {"nvlinks", counted},
-      {"ports", bench::ports_text(bench::ports_used(runtime_.node(), before_, after, &sysroot))},
-      {"nics", [&] {
-         Links own;
-         own.nics = nics_used(before_, after);
-         return nics_json(own);
-       }()}};
-  const std::vector<std::string> texts = runtime_.gather_text(json_line(own_counters));
+  const LinkMessage own{
+      bench::own_path(runtime_, all_ranks).transports,
+      runtime_.gpu() ? runtime_.gpu()->info().pci_address : "",
+      bench::ports_used(runtime_.node(), before_, after, &sysroot),
+      nics_used(before_, after),
+      nvlinks_ ? json_line(traffic_json(nvlinks_->end())) : "",
+  };
+  const std::vector<std::string> texts = runtime_.gather_text(to_bytes(own));
   std::vector<bench::GpuOfPe> gpus;
   std::vector<bench::PortUse> ports;
   std::set<std::string> transports;
@@ -336,29 +349,25 @@ Links LinkWatch::end() {
       gpus.push_back({links.machine_of[pe], ""}); // by PE
       continue;
     }
-    const json of_pe = try_from_json_line(texts[pe]);
-    if (!of_pe.is_object())
-      throw Error(ExitCode::unavailable, fmt::format("PE {}", pe), "read its links", "invalid JSON",
-                  "run the same version of shmemctl on all hosts");
-    for (const json& transport : of_pe.at("transports"))
-      transports.insert(transport.get<std::string>());
-    gpus.push_back({links.machine_of[pe], of_pe.at("gpu").get<std::string>()});
-    for (bench::PortUse& port : bench::ports_from(of_pe.at("ports").get<std::string>(),
-                                                  hosts[pe].host_name, hosts[pe].machine_id))
+    const auto message = value_of_pe<LinkMessage>(texts[pe], pe, "links");
+    transports.insert(message.transports.begin(), message.transports.end());
+    gpus.push_back({links.machine_of[pe], message.gpu});
+    for (bench::PortUse& port :
+         bench::ports_of_host(message.ports, hosts[pe].host_name, hosts[pe].machine_id))
       ports.push_back(std::move(port));
-    for (const json& nic : of_pe.at("nics"))
+    for (const NicUse& nic : message.nics)
       add_use({hosts[pe].host_name,
-               nic.at("device").get<std::string>(),
-               require_whole_number<int>(nic.at("port")),
-               require_whole_number<std::uint64_t>(nic.at("moved_bytes")),
+               nic.device,
+               nic.port,
+               nic.moved_bytes,
                hosts[pe].machine_id,
                {static_cast<std::int32_t>(pe)}},
               links.nics);
-    if (const json& nvlinks = of_pe.at("nvlinks"); !nvlinks.is_null())
+    if (!message.nvlinks.empty())
       add_nvlink_use({hosts[pe].host_name,
-                      gpus.back().pci_address,
+                      message.gpu,
                       {static_cast<std::int32_t>(pe)},
-                      nvlink_traffic_from(nvlinks),
+                      nvlink_traffic_from(from_json_line(message.nvlinks)),
                       hosts[pe].machine_id},
                      links.nvlinks);
   }

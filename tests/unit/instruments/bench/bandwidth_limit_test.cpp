@@ -71,16 +71,18 @@ TEST(PortsUsed, AreAlsoThoseThatMovedWordsOnly) {
   EXPECT_EQ(used[0].nic, (HcaPort{"eth0", 1}));
 }
 
-TEST(PortsUsed, TravelAsText) {
+TEST(PortsUsed, ArriveWithTheirHost) {
   const std::vector<PortUse> ports = {{"", {"mlx5_0", 1}, 12.5}, {"", {"eth0", 2}, std::nullopt}};
-  const auto read = ports_from(ports_text(ports), "n1");
+  const std::string bytes = to_bytes(ports);
+  const auto read = ports_of_host(from_bytes<std::vector<PortUse>>(bytes).value(), "n1", 7);
   ASSERT_EQ(read.size(), 2u);
   EXPECT_EQ(read[0].host, "n1");
+  EXPECT_EQ(read[0].machine_id, 7u);
   EXPECT_EQ(read[0].rate_GBps, 12.5);
   EXPECT_EQ(read[1].nic, (HcaPort{"eth0", 2}));
   EXPECT_FALSE(read[1].rate_GBps);
-  for (const char* text : {"", "{", "[1]", "[[1,2,3]]", "[[\"a\",1e99,3]]", "[[\"a\"]]"})
-    EXPECT_THROW(ports_from(text, "n1"), Error) << text;
+  for (std::size_t length = 0; length < bytes.size(); ++length)
+    EXPECT_FALSE(from_bytes<std::vector<PortUse>>(bytes.substr(0, length))) << length;
 }
 
 TEST(LeavesMachines, IsAskedOfEveryTransfer) {
