@@ -13,6 +13,7 @@
 #include "src/base/json_values.h"
 #include "src/base/text.h"
 #include "src/instruments/bench/pinning.h"
+#include "src/instruments/bench/timer.h"
 
 namespace shmemctl::bench {
 
@@ -116,6 +117,19 @@ void Interference::add(const Usage& before, const Usage& after) {
     }
 }
 
+InterferenceWatch::InterferenceWatch() : cpu_(bound_cpu()), before_(usage()) {}
+
+Interference InterferenceWatch::end() const {
+  Interference interference;
+  interference.cpu = cpu_;
+  interference.add(before_, usage());
+  return interference;
+}
+
+Usage InterferenceWatch::usage() const {
+  return read_usage(sysroot_, cpu_, static_cast<double>(SteadyClock().now_ns()) * 1e-9);
+}
+
 std::string to_text(const Interference& interference) {
   return json_line(json({{"cpu", interference.cpu},
                          {"wall_s", interference.wall_s},
@@ -146,6 +160,12 @@ Interference interference_from(const std::string& text) {
     throw Error(ExitCode::unavailable, "interference data of a PE", "read", problem.what(),
                 "run the same version of shmemctl on all nodes");
   }
+}
+
+bool hides_who_is_slow(const std::vector<Interference>& by_pe) {
+  constexpr double much_lost = 0.1;
+  return std::any_of(by_pe.begin(), by_pe.end(),
+                     [](const Interference& found) { return badness(found) > much_lost; });
 }
 
 std::optional<Finding> interference_finding(const std::string& subject,

@@ -59,6 +59,20 @@ struct Interference {
 
   void add(const Usage& before, const Usage& after);
 };
+/// What the calling thread suffers from its construction on; for that thread only.
+class InterferenceWatch {
+public:
+  InterferenceWatch();
+  Interference end() const;
+
+private:
+  Usage usage() const;
+
+  Sysroot sysroot_;
+  int cpu_;
+  Usage before_;
+};
+
 std::string to_text(const Interference& interference);
 /// Throws Error (unavailable) for a text that is none.
 Interference interference_from(const std::string& text);
@@ -68,5 +82,9 @@ Interference interference_from(const std::string& text);
 /// a core that was throttled. @param by_pe of all PEs
 std::optional<Finding> interference_finding(const std::string& subject,
                                             const std::vector<Interference>& by_pe);
+
+/// Whether a PE lost more than a tenth of its time to others: then waits between PEs say when each
+/// had its core, and not which of them is slow.
+bool hides_who_is_slow(const std::vector<Interference>& by_pe);
 
 } // namespace shmemctl::bench
