@@ -11,6 +11,7 @@
 #include "src/base/atomic_file.h"
 #include "src/base/input.h"
 #include "src/base/text.h"
+#include "src/instruments/bench/interference.h"
 #include "src/instruments/bench/moe/gpu_layout.h"
 #include "src/instruments/bench/moe/open_backend.h"
 #include "src/instruments/bench/moe/point.h"
@@ -145,6 +146,18 @@ std::vector<ResultRow> whole_calls(const std::vector<ResultRow>& rows) {
   return whole;
 }
 
+/// Collective. What others did with the CPUs of the PEs that are left.
+std::vector<bench::Interference> gather_interference(Runtime& runtime,
+                                                     const bench::Interference& own) {
+  std::vector<bench::Interference> all;
+  const std::vector<std::string> texts = runtime.gather_text(to_bytes(own));
+  for (std::size_t pe = 0; pe < texts.size(); ++pe)
+    all.push_back(runtime.is_lost(static_cast<int>(pe))
+                      ? bench::Interference{}
+                      : value_of_pe<bench::Interference>(texts[pe], pe, "interference counters"));
+  return all;
+}
+
 /// Runs one point, from its memory to its rows. @return whether all data was correct
 bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
                    const moe::MoePath& path, const std::optional<moe::RecordedRouting>& recorded,
@@ -174,7 +187,15 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
     tuned = moe::tune(backend, setup, effort, rank);
   moe::LinkWatch links(runtime, flags.kind() == moe::BackendKind::gpu, link,
                        options.text("NVML_LIBRARY"));
+  const bench::InterferenceWatch watch;
   const moe::PointResult result = measure(backend, setup, effort, rank);
+  std::optional<Finding> interference, disturbed;
+  if (flags.kind() == moe::BackendKind::host && !oversubscribed) {
+    const std::vector<bench::Interference> by_pe = gather_interference(runtime, watch.end());
+    interference = bench::interference_finding(where.substr(0, where.find(": ")), by_pe);
+    if (bench::hides_who_is_slow(by_pe))
+      disturbed = interference;
+  }
   const moe::Point point{
       setup,
       backend.name(),
@@ -195,12 +216,15 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
       effort.straggler,
       effort.absent,
       recorded.has_value(),
-      oversubscribed};
+      oversubscribed,
+      disturbed};
   if (session.leads()) {
     Report& report = session.report();
     const std::vector<ResultRow> rows = rows_of(point);
     report.results.insert(report.results.end(), rows.begin(), rows.end());
     report.moe.push_back(json_of(point));
+    if (interference)
+      report.findings.push_back(*interference);
     for (Finding& finding : findings_of(point))
       report.findings.push_back(std::move(finding));
     session.checkpoint();

@@ -274,7 +274,7 @@ void run_doctor(Session& session, const NodeSource& source, const Environment& e
   Report& report = session.report();
   if (report.hosts.empty())
     report.hosts = nlohmann::json::array({described_host(source.node, source.sysroot.get())});
-  run_checks(context, only, skip, [&](const CheckOutcome& outcome) {
+  const auto keep = [&](const CheckOutcome& outcome) {
     const Check& check = *outcome.check;
     CheckResult result = outcome.result;
     // The machine itself had more to ask than its files. A log that is named is newer.
@@ -289,7 +289,9 @@ void run_doctor(Session& session, const NodeSource& source, const Environment& e
           {check.id, result.status == CheckStatus::fail ? Severity::error : Severity::warning,
            check.title, result.reason, result.fix});
     session.checkpoint();
-  });
+  };
+  run_checks(context, only, skip, keep,
+             [&](const Check& check) { session.phase("doctor's check " + check.id); });
 }
 
 void add_source_flags(CLI::App& command, Context& context, const std::shared_ptr<SourceFlags>& to) {

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <fmt/format.h>
 #include <optional>
+#include <set>
 #include <unistd.h>
 #include <utility>
 
@@ -98,9 +99,11 @@ constexpr Synonym flag_synonyms[] = {
     {"o", "--json"},
     {"out", "--json"},
     {"output", "--json"},
+    {"S", "--ib-sl"}, // unlike -s
     {"s", "--min-bytes"},
     {"silent", "--quiet"},
     {"size", "--min-bytes"},
+    {"sl", "--ib-sl"},
     {"tclass", "--ib-traffic-class"},
     {"x", "--ib-gid-index"},
 };
@@ -161,9 +164,11 @@ std::vector<std::string> takers_of(const std::string& flag, const CLI::App& app,
 std::string meant_flag(const Chain& chain, const std::string& flag) {
   const std::vector<std::string> flags = suggested_flags(chain);
   const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
-  if (const std::string meant = synonym(flag_synonyms, lower(name));
-      !meant.empty() && has(flags, meant.substr(0, meant.find(' '))))
-    return suggestion({meant});
+  std::string known = synonym(flag_synonyms, name);
+  if (known.empty())
+    known = synonym(flag_synonyms, lower(name));
+  if (!known.empty() && has(flags, known.substr(0, known.find(' '))))
+    return suggestion({known});
   std::vector<std::string> names;
   for (const std::string& each : flags)
     names.push_back(each.substr(each.find_first_not_of('-')));
@@ -173,8 +178,30 @@ std::string meant_flag(const Chain& chain, const std::string& flag) {
   return suggestion(meant);
 }
 
+constexpr std::size_t max_takers = 4;
+
+/// Of an option before any subcommand, or without one: the option of a subcommand that it may be.
+std::string meant_of_subcommand(const Chain& chain, const std::string& flag) {
+  if (chain.size() > 1)
+    return "";
+  std::set<std::string> names;
+  for (const CLI::App* child : known_children(*chain.front()))
+    for (const std::string& each : flags_of({child}))
+      if (starts_with(each, "--"))
+        names.insert(each.substr(2));
+  const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+  const std::vector<std::string> meant = name.size() > 1
+                                             ? similar_names(name, {names.begin(), names.end()})
+                                             : std::vector<std::string>();
+  if (meant.empty())
+    return "";
+  std::vector<std::string> takers = takers_of("--" + meant.front(), *chain.front(), "");
+  takers.resize(std::min(takers.size(), max_takers));
+  return "did you mean --" + meant.front() + ", of " + join(takers, ", ") +
+         "? Write it after the subcommand; ";
+}
+
 UsageError unknown_option(const Chain& chain, const std::string& argument) {
-  constexpr std::size_t max_takers = 4;
   const std::string flag = argument.substr(0, argument.find('='));
   const std::string command = command_of(chain);
   const std::string list = command + " --help lists all options";
@@ -191,8 +218,10 @@ UsageError unknown_option(const Chain& chain, const std::string& argument) {
   takers.resize(std::min(takers.size(), max_takers));
   const std::string elsewhere =
       takers.empty() ? "" : flag + " is an option of " + join(takers, ", ") + "; ";
-  return {command + ": unknown option " + printable(flag),
-          meant_flag(chain, flag) + elsewhere + list};
+  std::string meant = meant_flag(chain, flag);
+  if (meant.empty() && elsewhere.empty())
+    meant = meant_of_subcommand(chain, flag);
+  return {command + ": unknown option " + printable(flag), meant + elsewhere + list};
 }
 
 /// The flag of a subcommand that takes this word as its value: "--policy optimal".
@@ -436,7 +465,9 @@ UsageError describe_usage_error(const CLI::App& app, const CLI::ParseError& erro
   const std::string help = command + " --help shows all options";
   const std::vector<std::string> rest = app.remaining(true);
   const auto argument = std::find_if_not(rest.begin(), rest.end(), is_option);
-  if (chain.back()->get_require_subcommand_min() > 0 && argument != rest.end())
+  // Behind an unknown option it may be the option's value.
+  if (chain.back()->get_require_subcommand_min() > 0 && argument != rest.end() &&
+      argument == rest.begin())
     return unknown_subcommand(chain, *argument);
   const bool runs = command == "shmemctl run"; // what it leaves over is the command's
   if (const auto flag = std::find_if(rest.begin(), rest.end(), is_option);

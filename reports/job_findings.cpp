@@ -82,8 +82,9 @@ std::vector<FindingReference> bench_findings() {
        "Comparison of the two halves of each PE's samples.",
        "Measure longer (`-D 5`) on an idle machine."},
       {"bench-interference", group, "warning",
-       "Something else used the CPU while a case was measured: run-queue wait or steal time above "
-       "1 %, a busy hardware thread beside it, a frequency change above 5 %, or throttling.",
+       "Something else used the CPU while a case, or MoE on the host, was measured: run-queue wait "
+       "or steal time above 1 %, a busy hardware thread beside it, a frequency change above 5 %, "
+       "or throttling.",
        "`/proc/self/schedstat`, `/proc/stat`, cpufreq and thermal counters before and after.",
        "Measure on an idle machine; trust min and p50, not p99 and max."},
       {"bench-ladder", group, "info",

@@ -83,9 +83,9 @@ std::string results_summary(const std::vector<ResultRow>& results) {
 
 namespace {
 
-/// More findings of one id with one fix than this share an entry, as those of a sweep of forty
-/// cases on a busy machine do. It has the messages of so many errors, and one of the others.
-constexpr std::size_t max_alike = 3;
+/// More findings of one id with one fix than these share an entry, as those of a sweep of forty
+/// cases on a busy machine do. It has the messages of three errors, or one of the others.
+constexpr std::size_t max_alike_errors = 3, max_alike_others = 2;
 /// Subjects that such an entry names.
 constexpr std::size_t max_subjects = 8;
 
@@ -137,7 +137,7 @@ std::string rest_text(const Alike& alike, std::size_t shown, const TextStyle& st
 
 std::string alike_text(const Alike& alike, const TextStyle& style) {
   const Finding& first = *alike.front();
-  const std::size_t shown = first.severity == Severity::error ? max_alike : 1;
+  const std::size_t shown = first.severity == Severity::error ? max_alike_errors : 1;
   std::string others;
   for (std::size_t i = 1; i < shown; ++i)
     others += wrapped("    " + safe_text(alike[i]->message), style.width, 4) + "\n";
@@ -155,7 +155,8 @@ std::string findings_text(const Findings& findings, const TextStyle& style) {
   std::string out;
   for (const Finding& finding : findings) {
     const Alike& alike = kinds[kind_of(finding)];
-    if (style.verbose || alike.size() <= max_alike)
+    const bool error = finding.severity == Severity::error;
+    if (style.verbose || alike.size() <= (error ? max_alike_errors : max_alike_others))
       out += finding_text(finding, "", "", style);
     else if (alike.front() == &finding)
       out += alike_text(alike, style);

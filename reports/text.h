@@ -59,9 +59,9 @@ std::string counters_text(const Report& report, const TextStyle& style);
 std::string hotspots_text(const nlohmann::json& hotspots, const TextStyle& style);
 /// What a cluster would carry (`sim`): the verdict, then tables.
 std::string simulation_text(const nlohmann::json& simulation, const TextStyle& style);
-/// In their order. Of more than three findings of one id and fix, one entry says how many there
-/// are,
-/// "[!] bench-interference ×35", and names the others' subjects; with `verbose` each has its own.
+/// In their order. Of more than two findings of one id and fix, or three errors, one entry says how
+/// many there are, "[!] bench-interference ×35", and names the others' subjects; with `verbose`
+/// each has its own.
 std::string findings_text(const Findings& findings, const TextStyle& style);
 /// The runs of a merged report, to which its rows refer.
 std::string runs_text(const std::vector<RunInfo>& runs, const TextStyle& style);

@@ -213,7 +213,8 @@ std::optional<std::string> nearest_spelling(std::string_view word,
                                             const std::vector<std::string>& candidates) {
   if (word.size() > 256)
     return std::nullopt;
-  const std::size_t limit = std::clamp<std::size_t>(word.size() / 2, 1, 3);
+  // Two names of one character have nothing in common.
+  const std::size_t limit = word.size() < 2 ? 0 : std::clamp<std::size_t>(word.size() / 2, 1, 3);
   std::optional<std::string> best;
   std::size_t best_distance = limit + 1;
   for (const std::string& candidate : candidates) {

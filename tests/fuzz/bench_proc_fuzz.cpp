@@ -1,7 +1,8 @@
-// What the bench reads below /proc, and the list of --pin.
+// What the bench reads below /proc, the list of --pin, and what PEs send one another about both.
 #include <cstdint>
 #include <cstdlib>
 
+#include "src/base/archive.h"
 #include "src/base/error.h"
 #include "src/instruments/bench/interference.h"
 #include "src/instruments/bench/pinning.h"
@@ -29,6 +30,7 @@ void survive(Parse&& parse) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace shmemctl::bench;
+  using shmemctl::to_bytes, shmemctl::value_of_pe;
   const std::string text(reinterpret_cast<const char*>(data), size);
   for (const int cpu : {-1, 0, 1, 10})
     if (const auto ticks = parse_cpu_ticks(text, cpu))
@@ -41,17 +43,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       require(cpu >= 0 && cpu < shmemctl::max_cpus);
   }
   survive([&] { // what was understood is understood again
-    const PinState state = pin_state_from(text);
-    require(pin_state_from(to_text(state)).allowed == state.allowed);
+    const PinState state = value_of_pe<PinState>(text, 0, "CPUs");
+    require(value_of_pe<PinState>(to_bytes(state), 0, "CPUs").allowed == state.allowed);
   });
   survive([&] {
-    const Interference found = interference_from(text);
+    const auto found = value_of_pe<Interference>(text, 0, "interference counters");
     interference_finding("bench", {found});
-    require(interference_from(to_text(found)).switches == found.switches);
+    require(value_of_pe<Interference>(to_bytes(found), 0, "interference counters").switches ==
+            found.switches);
   });
   survive([&] {
-    const PeVerdict verdict = pe_verdict_from(text);
-    require(pe_verdict_from(to_text(verdict)).wrong.has_value() == verdict.wrong.has_value());
+    const auto verdict = value_of_pe<PeVerdict>(text, 0, "verification result");
+    require(value_of_pe<PeVerdict>(to_bytes(verdict), 0, "verification result").wrong.has_value() ==
+            verdict.wrong.has_value());
     merge_verdicts({verdict});
   });
   return 0;

@@ -10,6 +10,7 @@
 
 #include "src/base/text.h"
 #include "src/instruments/bench/pinning.h"
+#include "src/instruments/bench/timer.h"
 
 namespace shmemctl::bench {
 
@@ -105,6 +106,25 @@ void serialize(Archive& archive, Interference& interference) {
   archive(interference.cpu, interference.wall_s, interference.waited_s, interference.stolen_s,
           interference.sibling_s, interference.switches, interference.throttles,
           interference.slowest_MHz, interference.fastest_MHz);
+}
+
+InterferenceWatch::InterferenceWatch() : cpu_(bound_cpu()), before_(usage()) {}
+
+Interference InterferenceWatch::end() const {
+  Interference interference;
+  interference.cpu = cpu_;
+  interference.add(before_, usage());
+  return interference;
+}
+
+Usage InterferenceWatch::usage() const {
+  return read_usage(sysroot_, cpu_, static_cast<double>(SteadyClock().now_ns()) * 1e-9);
+}
+
+bool hides_who_is_slow(const std::vector<Interference>& by_pe) {
+  constexpr double much_lost = 0.1;
+  return std::any_of(by_pe.begin(), by_pe.end(),
+                     [](const Interference& found) { return badness(found) > much_lost; });
 }
 
 std::optional<Finding> interference_finding(const std::string& subject,

@@ -62,10 +62,28 @@ struct Interference {
 };
 void serialize(Archive& archive, Interference& interference);
 
+/// What the calling thread suffers from its construction on; for that thread only.
+class InterferenceWatch {
+public:
+  InterferenceWatch();
+  Interference end() const;
+
+private:
+  Usage usage() const;
+
+  Sysroot sysroot_;
+  int cpu_;
+  Usage before_;
+};
+
 /// `bench-interference` for the PEs that were disturbed: more than 1 % of the time waited for or
 /// stolen, more than 10 % next to a busy hardware thread, a frequency that moved by more than 5 %,
 /// a core that was throttled. @param by_pe of all PEs
 std::optional<Finding> interference_finding(const std::string& subject,
                                             const std::vector<Interference>& by_pe);
+
+/// Whether a PE lost more than a tenth of its time to others: then waits between PEs say when each
+/// had its core, and not which of them is slow.
+bool hides_who_is_slow(const std::vector<Interference>& by_pe);
 
 } // namespace shmemctl::bench

@@ -64,9 +64,11 @@ struct CheckOutcome {
 /// throws is reported as skipped with the error's message; the others still run. Throws Error
 /// (usage), with the nearest spelling, for an id that does not exist.
 /// @param observe called after each check, so that an aborted run keeps the results so far
+/// @param begins called before each check, for who waits for it
 std::vector<CheckOutcome> run_checks(const CheckContext& context,
                                      const std::vector<std::string>& only,
                                      const std::vector<std::string>& skip,
-                                     const std::function<void(const CheckOutcome&)>& observe = {});
+                                     const std::function<void(const CheckOutcome&)>& observe = {},
+                                     const std::function<void(const Check&)>& begins = {});
 
 } // namespace shmemctl

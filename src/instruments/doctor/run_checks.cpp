@@ -54,13 +54,16 @@ CheckResult run_guarded(const Check& check, const CheckContext& context) {
 std::vector<CheckOutcome> run_checks(const CheckContext& context,
                                      const std::vector<std::string>& only,
                                      const std::vector<std::string>& skip,
-                                     const std::function<void(const CheckOutcome&)>& observe) {
+                                     const std::function<void(const CheckOutcome&)>& observe,
+                                     const std::function<void(const Check&)>& begins) {
   require_known("--only", only);
   require_known("--skip", skip);
   std::vector<CheckOutcome> outcomes;
   for (const Check& check : all_checks()) {
     if ((!only.empty() && !among(check, only)) || among(check, skip))
       continue;
+    if (begins)
+      begins(check);
     const auto begun = std::chrono::steady_clock::now();
     CheckResult result = run_guarded(check, context);
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun;

@@ -24,6 +24,8 @@ TEST(Text, NearestSpellingFindsATypoAndRefusesAStranger) {
   const std::vector<std::string> names = {"mlx5_0", "mlx5_1", "mlx5_bond_0"};
   EXPECT_EQ(nearest_spelling("mlx_1", names), "mlx5_1");
   EXPECT_EQ(nearest_spelling("ibp14s0", names), std::nullopt);
+  EXPECT_EQ(nearest_spelling("4", {"p", "g"}), std::nullopt);
+  EXPECT_EQ(nearest_spelling("P", {"p", "g"}), "p");
 }
 
 TEST(Text, LinesEndAtLineFeedsAndAtTheEnd) {

@@ -563,20 +563,19 @@ TEST(FindingsText, ColourIsOnlyInTheMarkAndLinesFitTheTerminal) {
             "    fix: export NVSHMEM_HCA_LIST=mlx5_0:1,mlx5_1:1\n");
 }
 
-TEST(FindingsText, MoreThanThreeAlikeAreOneEntry) {
+TEST(FindingsText, ManyThatAreAlikeAreOneEntry) {
   Findings findings;
   const auto add = [&findings](const std::string& id, Severity severity, int number,
                                const std::string& fix) {
     findings.push_back({id, severity, "bench case" + std::to_string(number),
                         "PE " + std::to_string(number) + " waited", fix});
   };
-  for (int number = 0; number < 3; ++number)
+  for (int number = 0; number < 2; ++number)
     add("noise", Severity::warning, number, "measure alone");
   EXPECT_EQ(findings_text(findings, {}), "[!] noise  PE 0 waited\n    fix: measure alone\n"
-                                         "[!] noise  PE 1 waited\n    fix: measure alone\n"
-                                         "[!] noise  PE 2 waited\n    fix: measure alone\n");
+                                         "[!] noise  PE 1 waited\n    fix: measure alone\n");
   add("other", Severity::info, 9, "nothing");
-  for (int number = 3; number < 12; ++number)
+  for (int number = 2; number < 12; ++number)
     add("noise", Severity::warning, number, "measure alone");
   EXPECT_EQ(
       findings_text(findings, {}),

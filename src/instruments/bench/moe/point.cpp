@@ -273,7 +273,7 @@ std::vector<WaitVerdict> verdicts_of(const Point& point, const OperationResult& 
   std::vector<WaitVerdict> verdicts =
       judge_waits(result.waits, call_us(result), result.late,
                   [&](int from, int to) { return point.setup.crosses(from, to); });
-  if (point.oversubscribed)
+  if (point.oversubscribed || point.disturbed)
     verdicts.erase(std::remove_if(verdicts.begin(), verdicts.end(),
                                   [&](const WaitVerdict& verdict) {
                                     return verdict.culprit != Culprit::rank || !point.straggler ||

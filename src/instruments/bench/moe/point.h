@@ -38,6 +38,8 @@ struct Point {
   /// PEs share CPUs (`bench-oversubscribed`): then a rank waits for another's time slice, and none
   /// is called slow but the straggler.
   std::optional<Finding> oversubscribed = {};
+  /// Other programs held the PEs' CPUs for much of the time (`bench-interference`): the same.
+  std::optional<Finding> disturbed = {};
 };
 
 /// Who is slow in an operation.

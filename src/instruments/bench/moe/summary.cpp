@@ -146,6 +146,8 @@ Summary summary_of(const Point& point, const std::vector<ResultRow>& rows, bool 
     bound = Bound{"wrong data: " + point.result.wrong.front(), "shmemctl bringup"};
   if (!bound && point.oversubscribed && !point.straggler)
     bound = Bound{"the scheduler: " + point.oversubscribed->message, point.oversubscribed->fix};
+  if (!bound && point.disturbed && !point.straggler)
+    bound = Bound{"other programs: " + point.disturbed->message, point.disturbed->fix};
   if (!bound)
     bound = by_slow_rank(point);
   if (!bound)

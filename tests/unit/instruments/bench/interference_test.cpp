@@ -118,6 +118,28 @@ TEST(Interference, AFewTicksAreChance) {
   EXPECT_FALSE(machine.finding());
 }
 
+TEST(Interference, HidesWhoIsSlowWhereAPeLostMuchOfItsTime) {
+  Interference quiet, waited, stolen;
+  quiet.wall_s = waited.wall_s = stolen.wall_s = 10;
+  waited.waited_s = 0.5;
+  EXPECT_FALSE(hides_who_is_slow({}));
+  EXPECT_FALSE(hides_who_is_slow({quiet, waited, Interference{}}));
+  waited.waited_s = 2;
+  EXPECT_TRUE(hides_who_is_slow({quiet, waited}));
+  stolen.stolen_s = 1.5;
+  EXPECT_TRUE(hides_who_is_slow({stolen, quiet}));
+}
+
+TEST(Interference, AWatchCountsFromItsBeginToItsEnd) {
+  const InterferenceWatch watch;
+  const SteadyClock clock;
+  for (const std::int64_t end = clock.now_ns() + 20000000; clock.now_ns() < end;) {
+  }
+  const Interference found = watch.end();
+  EXPECT_GE(found.wall_s, 0.02);
+  EXPECT_EQ(found.cpu, bound_cpu());
+}
+
 TEST(Interference, CountersThatStartAgainAreNoTime) {
   Quiet machine;
   machine.before.thread = ThreadTimes{5, 1ULL << 62};

@@ -70,6 +70,19 @@ TEST(RunChecks, OnlyAndSkipTakeIdsAndGroups) {
   EXPECT_TRUE(run(machine, {"memory"}, {"memory"}).empty());
 }
 
+TEST(RunChecks, EachIsSaidBeforeItRuns) {
+  Machine machine;
+  const Sysroot sysroot = machine.files.sysroot();
+  std::vector<std::string> said;
+  run_checks(
+      {sysroot, machine.node, machine.environment}, {"memory"}, {},
+      [&said](const CheckOutcome& outcome) { said.push_back(outcome.check->id + " ended"); },
+      [&said](const Check& check) { said.push_back(check.id); });
+  EXPECT_EQ(said, (std::vector<std::string>{"memlock", "memlock ended", "dev-shm", "dev-shm ended",
+                                            "hugepages", "hugepages ended", "numa-balancing",
+                                            "numa-balancing ended"}));
+}
+
 TEST(RunChecks, AFileReplacesTheKernelLogOfTheMachine) {
   Machine machine;
   machine.files.write("/var/log/kern.log", "[ 1.0] Linux version 6.8.0\n");

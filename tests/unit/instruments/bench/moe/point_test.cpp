@@ -5,6 +5,7 @@
 
 #include "src/instruments/bench/moe/gpu_layout.h"
 #include "src/instruments/bench/moe/point.h"
+#include "src/instruments/bench/moe/summary.h"
 #include "src/instruments/bench/moe/traffic.h"
 #include "tests/unit/instruments/bench/moe/drive.h"
 
@@ -69,6 +70,38 @@ TEST(MoePoint, WhatIsAskedForOtherwiseHasOtherParameters) {
   EXPECT_EQ(all[9].at("nodes"), 2);
   EXPECT_EQ(all[9].at("flat"), true);
   EXPECT_EQ(all[0].at("ranks"), 4);
+}
+
+/// On a machine that does something else, or has fewer cores than PEs, waits show who had a core.
+TEST(MoePoint, NobodyIsSlowWhereOthersHeldTheCores) {
+  MoeDrive drive = moe_drive(4, 16, 4, 128, 16);
+  const Routing routing = make_routing(drive.setup.shape, drive.routing);
+  drive.setup.routing = &routing;
+  PointResult result;
+  result.period_us = {1000};
+  OperationResult dispatch;
+  dispatch.total_us = dispatch.counts_us = dispatch.transfer_us = dispatch.arrival_us = {500};
+  dispatch.waits.assign(4, std::vector<double>(4, 10));
+  for (std::size_t pe = 0; pe < 4; ++pe)
+    dispatch.waits[pe][2] = pe == 2 ? 0 : 400;
+  result.operations = {dispatch};
+  Point point{drive.setup, "host", "uniform", 16, {}, result};
+  ASSERT_EQ(verdicts_of(point, dispatch).size(), 1U);
+  EXPECT_EQ(summary_of(point, rows_of(point)).bounded_by.find("dispatch: PE 2 is slow"), 0U);
+  const Finding busy{"bench-interference", Severity::warning, "moe", "PE 1 on CPU 1: it waited 98%",
+                     "measure on a machine that does nothing else"};
+  for (std::optional<Finding> Point::*why : {&Point::disturbed, &Point::oversubscribed}) {
+    Point noisy{drive.setup, "host", "uniform", 16, {}, result};
+    noisy.*why = busy;
+    EXPECT_TRUE(verdicts_of(noisy, dispatch).empty());
+    EXPECT_TRUE(findings_of(noisy).empty());
+    const Summary summary = summary_of(noisy, rows_of(noisy));
+    EXPECT_NE(summary.bounded_by.find(busy.message), std::string::npos) << summary.bounded_by;
+    EXPECT_EQ(summary.to_try, busy.fix);
+    // A delay that was asked for is found all the same.
+    noisy.straggler = std::pair{2, 400.0};
+    EXPECT_EQ(verdicts_of(noisy, dispatch).size(), 1U);
+  }
 }
 
 TEST(MoeMemory, ReturnedWeightsAreInTheFormula) {
