@@ -138,8 +138,8 @@ TEST(ReachMap, ALargeJobTakesAFewBytesForEachPe) {
     messages.push_back(message_in_job(pe, n_pes, pes_per_node));
     longest = std::max(longest, messages.back().size());
   }
-  EXPECT_EQ(longest, message_in_job(4, 3 * pes_per_node, pes_per_node).size())
-      << "as in a job of three nodes";
+  EXPECT_EQ(longest, message_in_job(pes_per_node, 3 * pes_per_node, pes_per_node).size())
+      << "as in the middle of three nodes";
   EXPECT_LT(longest, 160U);
   const std::vector<TransportReach> merged = merge_reach(messages);
   ASSERT_EQ(merged.size(), 1U);
