@@ -80,9 +80,23 @@ if(NOT SHMEMCTL_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
                       $<$<COMPILE_LANGUAGE:C,CXX>:-D_FORTIFY_SOURCE=${fortify}>)
   set(type $<TARGET_PROPERTY:TYPE>)
   set(shared $<OR:$<STREQUAL:${type},SHARED_LIBRARY>,$<STREQUAL:${type},MODULE_LIBRARY>>)
-  add_compile_options($<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<NOT:${shared}>>:-fPIE>)
+  set(independent $<OR:${shared},$<BOOL:$<TARGET_PROPERTY:POSITION_INDEPENDENT_CODE>>>) # -fPIC, by CMake
+  add_compile_options($<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<NOT:${independent}>>:-fPIE>)
   add_link_options($<$<STREQUAL:${type},EXECUTABLE>:-pie> LINKER:-z,relro LINKER:-z,now)
 endif()
+
+# position_independent(TARGET...): objects that a shared library is linked from (NvshmemLibrary.cmake), too.
+# They cost a binary nothing: nobody replaces one of their functions, so these are inlined, and the linker
+# turns what goes through tables, thread_local variables with it, into what -fPIE has.
+function(position_independent)
+  foreach(target ${ARGN})
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    foreach(option -fno-semantic-interposition -ftls-model=initial-exec)
+      target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C,CXX>:${option}>
+                             $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${option}>)
+    endforeach()
+  endforeach()
+endfunction()
 
 if(SHMEMCTL_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${SHMEMCTL_SANITIZE}>

@@ -76,7 +76,6 @@ void nvshmemx_signal_op_on_stream(uint64_t*, uint64_t, int, int, cudaStream_t)
 void nvshmemx_signal_wait_until_on_stream(uint64_t*, int, uint64_t, cudaStream_t)
 int nvshmemx_collective_launch(const void*, dim3, dim3, void**, size_t, cudaStream_t)
 int nvshmemx_collective_launch_query_gridsize(const void*, dim3, void**, size_t, int*)
-void nvshmemi_register_device_job(const void*)
 """
 
 

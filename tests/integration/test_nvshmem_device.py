@@ -109,6 +109,36 @@ class Device(unittest.TestCase):
         code, said = self.nvcc(*gencode("90"), *objects, "-o", "both", *self.link_line())
         self.assertEqual(code, 0, said)
 
+    def test_what_programs_have_from_the_headers_alone(self):
+        """pplx-kernels has cooperative groups from them, NVSHMEM's examples assert, its perftest the macro."""
+        program = self.write("rely.cu", "#include <nvshmem.h>\n__global__ void meet() {\n"
+                             "  assert(nvshmem_n_pes() > 0);\n  cooperative_groups::this_grid().sync();\n}\n"
+                             "int main() {\n  NVSHMEMI_ERROR_PRINT(\"%d of %s\\n\", 1, \"two\");\n"
+                             "  meet<<<1, 1>>>();\n  return strlen(\"\") == 0 ? EXIT_SUCCESS : errno;\n}\n")
+        code, said = self.nvcc(*gencode("90"), "-c", program, "-o", "rely.o")
+        self.assertEqual((code, said), (0, ""))
+
+    def test_the_seam_of_deepep(self):
+        """Its five functions, compiled among files that have the names of DeepEP's."""
+        for name in ("configs.cuh", "exception.cuh", "utils.cuh"):
+            self.write(name, "#include <nvshmem.h>\n#include <device_host_transport/nvshmem_common_ibgda.h>\n"
+                       "#include <non_abi/device/threadgroup/nvshmemi_common_device_defines.cuh>\n")
+        program = self.write("seam.cu", "#include \"ibgda_device.cuh\"\nusing namespace deep_ep;\n"
+                             "__global__ void send(uint64_t to, uint64_t from, int* count, uint64_t* at) {\n"
+                             "  nvshmemi_ibgda_put_nbi_warp<true>(to, from, 64, 1, 0, threadIdx.x % 32, 0);\n"
+                             "  nvshmemi_ibgda_put_nbi_warp(to, from, 64, 1, 0, threadIdx.x % 32, 0);\n"
+                             "  nvshmemi_ibgda_amo_nonfetch_add(count, -1, 1, 3);\n"
+                             "  nvshmemi_ibgda_amo_nonfetch_add(at, 2, 1, 3, true);\n"
+                             "  nvshmemi_ibgda_rma_p(count, 5, 1, 3);\n  nvshmemi_ibgda_quiet(1, 3);\n"
+                             "  *at = nvshmemi_get_p2p_ptr(to, 0, 1) + ibgda_get_state()->num_rc_per_pe *\n"
+                             "        ibgda_get_state()->num_devices_initialized;\n}\n")
+        seam = ("-I", self.folder, "-I", TREE / "include" / "deepep_v1", "-DNVSHMEM_COMPAT_IBGDA_SEAM")
+        code, said = self.nvcc(*gencode("90"), *seam, "-c", program, "-o", "seam.o")
+        self.assertEqual((code, said), (0, ""))
+        code, said = self.nvcc(*gencode("90"), "-dlink", "seam.o", "-o", "seam.dlink.o", "-L", TREE / "lib",
+                               "-lnvshmem_device")
+        self.assertEqual((code, said), (0, ""))
+
     def test_an_older_standard_is_named(self):
         program = self.write("old.cu", "#include <nvshmem.h>\n__global__ void call() { nvshmem_quiet(); }\n")
         code, said = self.nvcc(*gencode("90"), "-c", program, "-o", "old.o", standard="c++14")

@@ -32,7 +32,7 @@ class Compiled(unittest.TestCase):
 
     def links(self, tree=TREE):
         # The symbol is what Open MPI's OpenSHMEM asks of a program.
-        return ["-L", tree / "lib", *SANITIZERS, "-lnvshmem_host", "-Wl,--export-dynamic-symbol=_end"]
+        return ["-L", tree / "lib", *SANITIZERS, "-l:libnvshmem_host.a", "-Wl,--export-dynamic-symbol=_end"]
 
 
 @needs_library

@@ -6,22 +6,25 @@
 // functions that it may call, and programs launch blocks of 1024 threads.
 #define SHMEMCTL_DEVICE_LIBRARY_HERE
 #include "kernels/nvshmem_device.cuh"
+#include "src/runtime/nvshmem/hooks.h"
 
+/// Filled by the host library, in each module that is linked with this one. Hidden: each shared
+/// library has its own.
 extern "C" {
-
-/// Filled by the host library, in each module that is linked with this one.
-__constant__ shmemctl::DeviceJob nvshmemi_device_job;
-
-/// Of the host library: keeps what `symbol` names equal to the job.
-void nvshmemi_register_device_job(const void* symbol);
-
-} // extern "C"
+__attribute__((visibility("hidden"))) __constant__ shmemctl::DeviceJob nvshmemi_device_job;
+}
 
 namespace {
 
-/// Before the program's main(), or when the shared library that holds it is loaded.
+cudaError_t locate(void** address, size_t* size) {
+  const cudaError_t found = cudaGetSymbolSize(size, nvshmemi_device_job);
+  return found == cudaSuccess ? cudaGetSymbolAddress(address, nvshmemi_device_job) : found;
+}
+
+/// From before the program's main(), or from when the shared library is loaded that holds it.
 struct Registration {
-  Registration() { nvshmemi_register_device_job(&nvshmemi_device_job); }
+  Registration() { nvshmemi_register_device_job(locate); }
+  ~Registration() { nvshmemi_forget_device_job(locate); }
 };
 const Registration registration;
 

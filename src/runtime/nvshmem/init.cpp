@@ -1,5 +1,4 @@
-// Set-up and end of a job, unique ids, modules, collective launch, and what a program asks about
-// the library.
+// Set-up and end of a job, unique ids, modules, and what a program asks about the library.
 #include <arpa/inet.h>
 #include <cstdlib>
 #include <cstring>
@@ -9,10 +8,10 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/cuda_error.h"
 #include "src/base/log.h"
 #include "src/base/options.h"
 #include "src/runtime/bootstrap/uid_bootstrap.h"
+#include "src/runtime/nvshmem/hooks.h"
 #include "src/runtime/nvshmem/job.h"
 #include "src/runtime/nvshmem/kernel_state.h"
 #include "src/runtime/shmem/environment.h"
@@ -240,19 +239,6 @@ void finish() {
 
 constexpr int usual_thread_level = NVSHMEM_THREAD_SERIALIZED;
 
-/// Blocks of the largest grid that runs at once; 0 and a status if CUDA does not say.
-int resident_blocks(const void* func, dim3 block, std::size_t shared_bytes, int& status) {
-  int device = 0, multiprocessors = 0, each = 0;
-  const auto threads = static_cast<int>(block.x * block.y * block.z);
-  const bool known = cudaGetDevice(&device) == cudaSuccess &&
-                     cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount,
-                                            device) == cudaSuccess &&
-                     cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, func, threads,
-                                                                   shared_bytes) == cudaSuccess;
-  status = known ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INTERNAL;
-  return known ? each * multiprocessors : 0;
-}
-
 } // namespace
 
 extern "C" {
@@ -338,14 +324,26 @@ void nvshmem_global_exit(int status) {
   nvshmem::guarded([&](api::World& world) { world.exit_all(status); });
 }
 
-// Modules and launches.
+// Kernels of the program, and modules that it has loaded.
 
-void nvshmemi_register_device_job(const void* symbol) {
+void nvshmemi_register_device_job(nvshmemi_locate_job locate) {
   try {
-    nvshmem::add_symbol(symbol);
+    nvshmem::add_job(locate);
   } catch (const Error& error) {
     api::fail(error);
   }
+}
+
+void nvshmemi_forget_device_job(nvshmemi_locate_job locate) {
+  nvshmem::remove_job(locate);
+}
+
+void nvshmemi_check_kernels(void) {
+  nvshmem::guarded([](api::World& world) { nvshmem::gpu_of(world).check(); });
+}
+
+void nvshmemi_launch_refused(const char* why) {
+  log(LogLevel::warning, "gpu", std::string("nvshmemx_collective_launch: ") + why);
 }
 
 int nvshmemx_cumodule_init(CUmodule module) {
@@ -368,33 +366,6 @@ int nvshmemx_culibrary_init(CUlibrary library) {
 int nvshmemx_culibrary_finalize(CUlibrary library) {
   nvshmem::remove_module(library);
   return NVSHMEMX_SUCCESS;
-}
-
-int nvshmemx_collective_launch_query_gridsize(const void* func, dim3 blockDims, void**,
-                                              size_t sharedMem, int* gridsize) {
-  int status = NVSHMEMX_SUCCESS;
-  *gridsize = resident_blocks(func, blockDims, sharedMem, status);
-  return status;
-}
-
-int nvshmemx_collective_launch(const void* func, dim3 gridDims, dim3 blockDims, void** args,
-                               size_t sharedMem, cudaStream_t stream) {
-  return nvshmem::guarded([&](api::World& world) -> int {
-    nvshmem::gpu_of(world).check();
-    dim3 grid = gridDims;
-    if (grid.x == 0 && grid.y == 0 && grid.z == 0) {
-      int status = NVSHMEMX_SUCCESS;
-      grid = dim3(static_cast<unsigned>(resident_blocks(func, blockDims, sharedMem, status)), 1, 1);
-      if (status != NVSHMEMX_SUCCESS)
-        return status;
-    }
-    const cudaError_t result =
-        cudaLaunchCooperativeKernel(func, grid, blockDims, args, sharedMem, stream);
-    if (result == cudaSuccess)
-      return NVSHMEMX_SUCCESS;
-    log(LogLevel::warning, "gpu", "nvshmemx_collective_launch: " + cuda_error_text(result));
-    return NVSHMEMX_ERROR_COLLECTIVE_LAUNCH_FAILED;
-  });
 }
 
 // Queries.

@@ -20,8 +20,9 @@ namespace {
 
 /// A place that holds the job, or will.
 struct Place {
-  const void* owner = nullptr;  ///< a symbol of the CUDA runtime, or a CUmodule or CUlibrary
-  CUdeviceptr address = 0;      ///< 0: the owner is a symbol
+  const void* owner = nullptr;          ///< a CUmodule, a CUlibrary, or what `locate` points to
+  nvshmemi_locate_job locate = nullptr; ///< null: the address is known
+  CUdeviceptr address = 0;
   std::optional<DeviceJob> has; ///< what has been written
 };
 
@@ -80,18 +81,16 @@ Error refused(const std::string& attempted, const std::string& message,
   return {ExitCode::unavailable, "job of a module's kernels", attempted, message, fix};
 }
 
-/// Where this PE's device has what the symbol names.
-void* address_of(const void* symbol) {
+/// Where this PE's device has it.
+void* address_of(nvshmemi_locate_job locate) {
   size_t size = 0;
   void* address = nullptr;
-  cudaError_t result = cudaGetSymbolSize(&size, symbol);
+  const cudaError_t result = locate(&address, &size);
   if (result == cudaSuccess && size != sizeof(DeviceJob))
     throw Error(ExitCode::usage, "libnvshmem_device.a", "use",
                 "its kernels expect a job of " + std::to_string(size) +
                     " bytes, and this library's has " + std::to_string(sizeof(DeviceJob)),
                 "link libnvshmem_host.a and libnvshmem_device.a of the same installation");
-  if (result == cudaSuccess)
-    result = cudaGetSymbolAddress(&address, symbol);
   if (result != cudaSuccess)
     throw refused("find", cuda_error_text(result), fix_of_cuda_error(result, refused_fix));
   return address;
@@ -110,7 +109,7 @@ void write(Places& held, PeGpu& gpu) {
     if (!is_old(place))
       continue;
     void* const address =
-        place.address != 0 ? reinterpret_cast<void*>(place.address) : address_of(place.owner);
+        place.locate ? address_of(place.locate) : reinterpret_cast<void*>(place.address);
     gpu.copy(address, &job, sizeof job);
     place.has = job;
   }
@@ -132,7 +131,7 @@ template <class Owner>
 bool add_owner(Owner owner, CUresult (*get_global)(CUdeviceptr*, size_t*, Owner, const char*)) {
   if (!get_global)
     throw refused("find", "the CUDA driver is not there, or too old");
-  Place place{owner, 0, {}};
+  Place place{owner, nullptr, 0, {}};
   std::size_t size = 0;
   if (get_global(&place.address, &size, owner, job_symbol) != CUDA_SUCCESS)
     return false;
@@ -147,8 +146,12 @@ bool add_owner(Owner owner, CUresult (*get_global)(CUdeviceptr*, size_t*, Owner,
 
 } // namespace
 
-void add_symbol(const void* symbol) {
-  add({symbol, 0, {}});
+void add_job(nvshmemi_locate_job locate) {
+  add({reinterpret_cast<const void*>(locate), locate, 0, {}});
+}
+
+void remove_job(nvshmemi_locate_job locate) {
+  remove_module(reinterpret_cast<const void*>(locate));
 }
 
 bool add_module(CUmodule module) {

@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include "src/abi/device_job.h"
+#include "src/runtime/nvshmem/hooks.h"
 
 namespace shmemctl {
 class PeGpu;
@@ -18,8 +19,9 @@ inline constexpr const char* job_symbol = "nvshmemi_device_job";
 // All of it belongs to the process: programs register before main(), and there is one job. Thread
 // safe.
 
-/// A module that the CUDA runtime knows: by its symbol.
-void add_symbol(const void* symbol);
+/// A module that is linked with the device library, which finds it.
+void add_job(nvshmemi_locate_job locate);
+void remove_job(nvshmemi_locate_job locate);
 /// One that the program has loaded by itself. False if it has no such __constant__. Throws Error.
 bool add_module(CUmodule module);
 bool add_library(CUlibrary library);

@@ -10,6 +10,7 @@
 #include <cuda.h>
 
 #include "constants.h"
+#include "rely.h"
 #include "type_lists.h"
 #include "types.h"
 #include "version.h"
@@ -118,9 +119,6 @@ int nvshmemx_collective_launch(const void* func, dim3 gridDims, dim3 blockDims, 
                                size_t sharedMem, cudaStream_t stream);
 int nvshmemx_collective_launch_query_gridsize(const void* func, dim3 blockDims, void** args,
                                               size_t sharedMem, int* gridsize);
-
-/* By the device library: where kernels have the job, a __constant__ of a module. */
-void nvshmemi_register_device_job(const void* symbol);
 
 /* Put, get, collectives and so on, by type: each family is a macro over a list of types. */
 

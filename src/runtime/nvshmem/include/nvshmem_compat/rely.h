@@ -1,0 +1,24 @@
+/* What programs have from NVSHMEM's headers without a name of NVSHMEM's: headers that those
+ * include, and a macro. */
+#ifndef NVSHMEM_COMPAT_RELY_H
+#define NVSHMEM_COMPAT_RELY_H
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__CUDACC__) && !defined(NVSHMEM_HOSTLIB_ONLY)
+#include <cooperative_groups.h>
+#endif
+
+/* To stderr, with file and line. */
+#define NVSHMEMI_ERROR_PRINT(...)                                                                  \
+  do {                                                                                             \
+    fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);                                                \
+    fprintf(stderr, __VA_ARGS__);                                                                  \
+  } while (0)
+
+#endif
