@@ -7,8 +7,7 @@ if(RUN_CLANG_TIDY AND CLANG_TIDY)
   # is not among them: only nvcc compiles it.
   set(kernel_tests ${CMAKE_SOURCE_DIR}/tests/unit/kernels/device_plan)
   set(tidy_kernels)
-  foreach(name bench_atomics bench_kernels fences_on_host moe_call moe_internode
-               moe_low_latency_internode pair_check)
+  foreach(name bench_kernels moe operations_on_host)
     list(APPEND tidy_kernels ${kernel_tests}/${name}_test.cpp)
   endforeach()
   add_custom_target(tidy
