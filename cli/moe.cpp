@@ -146,14 +146,12 @@ std::vector<ResultRow> whole_calls(const std::vector<ResultRow>& rows) {
   return whole;
 }
 
-/// Collective. What others did with the CPUs of the PEs that are left.
+/// Collective. What others did with the CPU of each PE; nothing of PEs that are lost.
 std::vector<bench::Interference> gather_interference(Runtime& runtime,
                                                      const bench::Interference& own) {
   std::vector<bench::Interference> all;
-  const std::vector<std::string> texts = runtime.gather_text(bench::to_text(own));
-  for (std::size_t pe = 0; pe < texts.size(); ++pe)
-    all.push_back(runtime.is_lost(static_cast<int>(pe)) ? bench::Interference{}
-                                                        : bench::interference_from(texts[pe]));
+  for (const std::string& text : runtime.gather_text(bench::to_text(own)))
+    all.push_back(text.empty() ? bench::Interference{} : bench::interference_from(text));
   return all;
 }
 
