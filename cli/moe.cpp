@@ -146,13 +146,13 @@ std::vector<ResultRow> whole_calls(const std::vector<ResultRow>& rows) {
   return whole;
 }
 
-/// Collective. What others did with the CPUs of the PEs that are left.
+/// Collective. What others did with the CPU of each PE; nothing of PEs that are lost.
 std::vector<bench::Interference> gather_interference(Runtime& runtime,
                                                      const bench::Interference& own) {
   std::vector<bench::Interference> all;
   const std::vector<std::string> texts = runtime.gather_text(to_bytes(own));
   for (std::size_t pe = 0; pe < texts.size(); ++pe)
-    all.push_back(runtime.is_lost(static_cast<int>(pe))
+    all.push_back(texts[pe].empty()
                       ? bench::Interference{}
                       : value_of_pe<bench::Interference>(texts[pe], pe, "interference counters"));
   return all;

@@ -38,7 +38,7 @@ struct Point {
   /// PEs share CPUs (`bench-oversubscribed`): then a rank waits for another's time slice, and none
   /// is called slow but the straggler.
   std::optional<Finding> oversubscribed = {};
-  /// Other programs held the PEs' CPUs for much of the time (`bench-interference`): the same.
+  /// Other threads held a PE's CPU for much of the time (`bench-interference`): the same.
   std::optional<Finding> disturbed = {};
 };
 

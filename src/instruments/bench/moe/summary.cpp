@@ -147,7 +147,7 @@ Summary summary_of(const Point& point, const std::vector<ResultRow>& rows, bool 
   if (!bound && point.oversubscribed && !point.straggler)
     bound = Bound{"the scheduler: " + point.oversubscribed->message, point.oversubscribed->fix};
   if (!bound && point.disturbed && !point.straggler)
-    bound = Bound{"other programs: " + point.disturbed->message, point.disturbed->fix};
+    bound = Bound{"the CPUs: " + point.disturbed->message, point.disturbed->fix};
   if (!bound)
     bound = by_slow_rank(point);
   if (!bound)
