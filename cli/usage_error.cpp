@@ -186,7 +186,7 @@ std::string meant_of_subcommand(const Chain& chain, const std::string& flag) {
     return "";
   std::set<std::string> names;
   for (const CLI::App* child : known_children(*chain.front()))
-    for (const std::string& each : flags_of({child}))
+    for (const std::string& each : flags_of(Chain{child}))
       if (starts_with(each, "--"))
         names.insert(each.substr(2));
   const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
