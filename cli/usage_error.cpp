@@ -185,8 +185,8 @@ std::string meant_of_subcommand(const Chain& chain, const std::string& flag) {
   if (chain.size() > 1)
     return "";
   std::set<std::string> names;
-  for (const CLI::App* child : known_children(*chain.front()))
-    for (const std::string& each : flags_of(Chain{child}))
+  for (const CLI::App* child : listed_subcommands(*chain.front()))
+    for (const std::string& each : suggested_flags(Chain{child}))
       if (starts_with(each, "--"))
         names.insert(each.substr(2));
   const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
