@@ -298,15 +298,16 @@ std::unique_ptr<TreeFailureDetector> start(Bootstrap& bootstrap, const Secret& s
 } // namespace failure_detector
 
 Error printed_once(Bootstrap& bootstrap, const ErrorPrinter& printer, Error error) {
-  if (!printer || bootstrap.size() == 1)
+  if (bootstrap.size() == 1)
     return error;
-  if (bootstrap.rank() == 0) {
+  if (printer && bootstrap.rank() == 0) {
     printer(error);
     error.mark_printed();
   }
-  try {
+  try { // also without a printer: a PE that leaves early is an error of its own to the others
     bootstrap.barrier(Deadline::after(failure_detector::print_limit));
-    error.mark_printed();
+    if (printer)
+      error.mark_printed();
   } catch (const Error&) {
     // PE 0 may not have printed it: the caller does.
   }
