@@ -85,7 +85,8 @@ if(NOT SHMEMCTL_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
   add_link_options($<$<STREQUAL:${type},EXECUTABLE>:-pie> LINKER:-z,relro LINKER:-z,now)
 endif()
 
-# position_independent(TARGET...): objects that a shared library is linked from (NvshmemLibrary.cmake), too.
+# position_independent(TARGET...): objects that a shared library may be linked from, too. (One that is opened
+# by dlopen() also needs the general model of thread_local variables, which CUDA's static runtime has.)
 # They cost a binary nothing: nobody replaces one of their functions, so these are inlined, and the linker
 # turns what goes through tables, thread_local variables with it, into what -fPIE has.
 function(position_independent)
