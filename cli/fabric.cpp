@@ -39,7 +39,8 @@ double soak_s(const std::string& text) {
   constexpr double max_s = 30 * 86400;
   if (!seconds || *seconds < 1 || *seconds > max_s)
     throw Error(ExitCode::usage, "--soak " + text, "", "invalid duration",
-                "pass 1 to 2592000 seconds, or 90s, 30m, 8h, 2d");
+                "pass 1 to 2592000 seconds, or 90s, 30m, 8h, 2d")
+        .on_all_pes();
   return *seconds;
 }
 

@@ -125,7 +125,8 @@ private:
       throw Error(ExitCode::usage, "fabric", "",
                   fmt::format("all PEs are on one host ({})", result_.job.hosts.front()),
                   "start PEs on several hosts (mpirun --host a,b; srun -N 2), or split this one: "
-                  "shmemctl run -n 4 --nodes 2 fabric");
+                  "shmemctl run -n 4 --nodes 2 fabric")
+          .on_all_pes();
   }
 
   void step(const std::string& words) {
