@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__CUDACC__) && !defined(NVSHMEM_HOSTLIB_ONLY)
+/* An older standard is refused by device/job.cuh in one line, here in many. */
+#if defined(__CUDACC__) && !defined(NVSHMEM_HOSTLIB_ONLY) && __cplusplus >= 201703L
 #include <cooperative_groups.h>
 #endif
 
