@@ -87,8 +87,9 @@ endif()
 
 # position_independent(TARGET...): objects that a shared library may be linked from, too. (One that is opened
 # by dlopen() also needs the general model of thread_local variables, which CUDA's static runtime has.)
-# They cost a binary nothing: nobody replaces one of their functions, so these are inlined, and the linker
-# turns what goes through tables, thread_local variables with it, into what -fPIE has.
+# They should cost a binary next to nothing (not measured): nobody replaces one of their functions, so these
+# are inlined, and the linker turns what goes through tables, thread_local variables with it, into what
+# -fPIE has.
 function(position_independent)
   foreach(target ${ARGN})
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)

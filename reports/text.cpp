@@ -96,7 +96,7 @@ KindOfFinding kind_of(const Finding& finding) {
   return {finding.severity, finding.id, finding.fix};
 }
 
-/// @param times behind the id
+/// @param times shown after the id: "×3"
 /// @param others lines between the message and the fix
 std::string finding_text(const Finding& finding, const std::string& times,
                          const std::string& others, const TextStyle& style) {

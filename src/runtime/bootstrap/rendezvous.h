@@ -95,7 +95,7 @@ private:
   void flush(Member& member);
   /// Brings `unsent` in line with the outbox.
   void note_unsent(Member& member);
-  /// Nothing more is said to it or heard from it.
+  /// Nothing more is sent to it or received from it.
   void drop(Member& member);
   std::size_t key_of(const Member& member) const {
     return static_cast<std::size_t>(&member - members_.data());

@@ -39,7 +39,7 @@ Report good_check() {
 }
 
 Finding finding(const std::string& id, Severity severity, const std::string& message,
-                const std::string& fix = "mend it") {
+                const std::string& fix = "swap it") {
   return {id, severity, "x", message, fix};
 }
 
@@ -70,7 +70,7 @@ TEST(VerdictText, FindingsOfOneIdAreOneAndInfosAreCounted) {
   EXPECT_EQ(text.substr(0, text.find("\n\n")), "[x] nic-down  mlx5_0 is down\n"
                                                "    fix: plug it in\n"
                                                "[!] noise \u00d72  PE 0 waited\n"
-                                               "    fix: mend it");
+                                               "    fix: swap it");
   EXPECT_NE(text.find("FAIL: node7, 2 GPUs, 1 RDMA device; 1 error, 2 warnings, 1 info; 8.2 s\n"),
             std::string::npos)
       << text;
@@ -85,7 +85,7 @@ TEST(VerdictText, ErrorsOfOneIdNameThreeAndCountTheOthers) {
   EXPECT_EQ(text.substr(0, text.find("\n\n")), "[x] nic-down \u00d75  mlx5_0 is down\n"
                                                "    mlx5_1 is down\n"
                                                "    mlx5_2 is down\n"
-                                               "    fix: mend it\n"
+                                               "    fix: swap it\n"
                                                "    and 2 more, which --verbose shows");
 }
 
@@ -130,7 +130,7 @@ TEST(VerdictText, WhatFailOnAsksForIsNamedAsTheReason) {
   // An info that fails the run is shown.
   report.fail_on = Severity::info;
   text = shown_of(report);
-  EXPECT_NE(text.find("[i] by-the-way  nobody needs to know\n    fix: mend it\n"),
+  EXPECT_NE(text.find("[i] by-the-way  nobody needs to know\n    fix: swap it\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("(--fail-on info)"), std::string::npos) << text;

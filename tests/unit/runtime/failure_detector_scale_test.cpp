@@ -132,8 +132,8 @@ TEST(FailureDetectorScale, AFailureReachesAllInLogarithmicallyManySteps) {
   RecordProperty("failure_bytes", std::to_string(bytes));
 }
 
-/// Each PE hears of each other one where it listens and that it is connected. The texts are as long
-/// as what they say; a byte says that all is well.
+/// Each PE receives from each other one where it listens and that it is connected. The texts are as
+/// long as what they say; a byte says that all is well.
 TEST(FailureDetectorScale, AStartTakesAHundredBytesOfEachPe) {
   constexpr int n_pes = 8;
   std::vector<std::size_t> received(n_pes, 0);
