@@ -1,6 +1,5 @@
 # Two components: `runtime`, which the packages of a release hold (Package.cmake), and `development`,
 # for programs that link the library. `cmake --install` installs both.
-include(GNUInstallDirs)
 set(merge_words "")
 foreach(word IN LISTS merge_arguments)
   string(APPEND merge_words " \"${word}\"")

@@ -31,7 +31,7 @@ summarize_failures() {
     reading && NF {
       line = substr($0, 1, 300)
       last[n++ % 12] = line
-      if (n_telling < 12 && /^(FAIL|ERROR): |Error: |error: |: Failure$|ThreadSanitizer|AddressSanitizer|runtime error/)
+      if (n_telling < 12 && /^(FAIL|ERROR): |Error: |error: |: Failure$|ThreadSanitizer|AddressSanitizer|runtime error|\/ld: |: undefined reference/)
         telling[n_telling++] = line
     }
     /^Output:$/ { getline; reading = 1 }

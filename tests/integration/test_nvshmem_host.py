@@ -201,7 +201,9 @@ class Installed(Compiled):
         tree = prefix / "nvshmem-compat"
         for file in [*tree.rglob("*.h"), *tree.rglob("*.cuh"), *tree.rglob("*.cmake")]:
             self.assertNotIn(str(BUILD), file.read_text(encoding="utf-8"), file)
-        self.assertTrue((tree / "lib" / "libshmemctl_all.a").resolve().is_relative_to(prefix.resolve()))
+        merged = tree / "lib" / "libshmemctl_all.a"
+        self.assertTrue(merged.is_file(), f"{merged} leads to {merged.resolve()}")
+        self.assertTrue(merged.resolve().is_relative_to(prefix.resolve()))
         self.assertFalse((prefix / "include" / "nvshmem.h").exists())
         for package in ("NVSHMEM", "nvshmem"):
             with self.subTest(package=package):

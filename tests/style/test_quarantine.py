@@ -56,10 +56,12 @@ class Quarantine(unittest.TestCase):
         for quarantine in ("", "gone was slow\n"):
             with self.subTest(quarantine=quarantine):
                 _, out, _ = self.run_tests(quarantine, good="echo Error: of a test that passed",
-                                           telling="echo FAIL: test_sum; echo AssertionError: 2; seq 90; false",
+                                           telling="echo FAIL: test_sum; echo AssertionError: 2; "
+                                                   "echo /usr/bin/ld: cannot find libx.a: No such file; seq 90; false",
                                            silent="seq 30; false", killed="kill -9 \\$\\$")
                 end = out[out.index("failed: "):]
-                self.assertRegex(end, r"failed: telling \([\d.]+ sec\)\n    FAIL: test_sum\n    AssertionError: 2\n")
+                self.assertRegex(end, r"failed: telling \([\d.]+ sec\)\n    FAIL: test_sum\n    AssertionError: 2\n"
+                                 r"    /usr/bin/ld: cannot find libx.a")
                 self.assertRegex(end, r"failed: silent \(.*\)\n    19\n")
                 self.assertIn("\n    30\n", end)
                 self.assertIn("failed: killed (", end)
