@@ -88,6 +88,12 @@ struct NvshmemSettings {
 
 /// The option HCA_PREFIX exists: since 3.4.5.
 bool has_hca_prefix(const NvshmemVersion& version);
+/// The option NETDEVS_POLICY exists: since 3.7.
+bool has_netdevs_policy(const NvshmemVersion& version);
+/// Its value with which each PE chooses as if all GPUs of the node were in its world: every PE
+/// finds the same assignment, whatever world it is in.
+inline constexpr const char* exclusive_netdevs_policy =
+    "EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE";
 
 /// One device as the verbs library enumerates it.
 struct HcaPortFacts {
