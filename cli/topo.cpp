@@ -62,6 +62,7 @@ void add_topo(CLI::App& app, Context& context) {
             if (!flags->dump.empty() && flags->dump != "report")
               return dump_node(source.node, flags->dump);
             run_topo(session, options, source);
+            add_redirects(session, source, run_context.environment);
             if (flags->measure && !run_gpu_links(session, source))
               throw Error(
                   ExitCode::usage, "--measure", "copy between GPUs",
