@@ -234,10 +234,29 @@ void put_node(const Node& node, const Mapping& mapping, Report& report) {
       mapping_json(node, mapping, advise(node, map_nics(node, optimal_request(mapping.request))));
 }
 
+MappingRequest mapping_request(const Options& options, const NodeSource& source) {
+  MappingRequest request = mapping_request(options, source.node);
+  if (!source.sysroot || !options.text("NVSHMEM_VERSION").empty())
+    return request;
+  const auto recorded = gather::recorded_nvshmem(*source.sysroot);
+  if (!recorded)
+    return request;
+  NvshmemSettings& settings = request.nvshmem;
+  if (recorded->release) {
+    const auto [major, minor, patch] = *recorded->release;
+    settings.version = {major, minor, patch};
+    settings.version_source = recorded->origin;
+  } else {
+    settings.version_source =
+        "the default: several are recorded, " + recorded->origin + "; --nvshmem-version chooses";
+  }
+  return request;
+}
+
 void run_topo(Session& session, const Options& options, const NodeSource& source) {
   const Node& node = source.node;
   session.phase("mapping PEs to NICs");
-  const Mapping mapping = map_nics(node, mapping_request(options, node));
+  const Mapping mapping = map_nics(node, mapping_request(options, source));
   Report& report = session.report();
   report.job.pes = static_cast<int>(mapping.pes.size());
   report.hosts = nlohmann::json::array({described_host(node, source.sysroot.get())});

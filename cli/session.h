@@ -121,6 +121,10 @@ void print_findings_without_text(const Context& context, const Findings& finding
 /// Format of text on this terminal.
 TextStyle text_style(const Context& context, const Options& options);
 
+/// mapping_request() of the node; with the release of NVSHMEM that a recorded node has, unless the
+/// options name one.
+MappingRequest mapping_request(const Options& options, const NodeSource& source);
+
 /// The steps of topo and doctor, which check runs one after the other.
 void run_topo(Session& session, const Options& options, const NodeSource& source);
 /// Adds the finding pcie-acs of doctor, where the bridges between the devices can be read: the

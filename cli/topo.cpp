@@ -70,7 +70,7 @@ void add_topo(CLI::App& app, Context& context) {
                   "omit --measure, or run it on the machine itself");
             if (flags->compare_versions)
               session.report().mapping["compare_versions"] =
-                  compare_versions_json(source.node, mapping_request(options, source.node));
+                  compare_versions_json(source.node, mapping_request(options, source));
             return session.finish();
           });
     };

@@ -73,6 +73,7 @@ NvshmemTransport transport_of_name(std::string_view name);
 /// The variables that matter, as values.
 struct NvshmemSettings {
   NvshmemVersion version;
+  std::string version_source; ///< where it is from, if nobody asked for it: "loaded by PID 4000"
   /// The transport whose devices are mapped: IBGDA if it is enabled, else `proxy_transport`.
   NvshmemTransport transport = NvshmemTransport::ibrc;
   NvshmemTransport proxy_transport = NvshmemTransport::ibrc; ///< REMOTE_TRANSPORT
