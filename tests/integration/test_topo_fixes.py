@@ -141,10 +141,14 @@ class Fixes(CliTest):
             return subprocess.run(["bash", "-c", fix + '\necho "$NVSHMEM_HCA_LIST"'], env=variables, text=True,
                                   capture_output=True)
 
-        for variable in ("OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "LOCAL_RANK"):
-            lists = [pasted(**{variable: str(rank)}).stdout for rank in range(8)]
-            self.assertEqual(lists, [f"mlx5_{rank}:1\n" for rank in range(8)], variable)
-        for variables, words in (({}, "run this in each rank"), ({"LOCAL_RANK": "8"}, "no NIC for this rank")):
+        step = {"SLURM_STEP_ID": "0", "SLURM_LOCALID": "0"}
+        for variable, others in (("OMPI_COMM_WORLD_LOCAL_RANK", {}), ("SLURM_LOCALID", step), ("LOCAL_RANK", {}),
+                                 ("LOCAL_RANK", step), ("LOCAL_RANK", {"OMPI_COMM_WORLD_LOCAL_RANK": "0"})):
+            lists = [pasted(**{**others, variable: str(rank)}).stdout for rank in range(8)]
+            self.assertEqual(lists, [f"mlx5_{rank}:1\n" for rank in range(8)], (variable, others))
+        for variables, words in (({}, "run this in each rank"),
+                                 ({"SLURM_LOCALID": "0", "SLURM_PROCID": "0"}, "run this in each rank"),  # a batch script
+                                 ({"LOCAL_RANK": "8"}, "no NIC for this rank")):
             done = pasted(**variables)
             self.assertNotEqual(done.returncode, 0)
             self.assertEqual(done.stdout, "")

@@ -142,10 +142,12 @@ std::string EnvChange::text() const {
 
 namespace {
 
-/// An empty index would be 0 for bash, and every rank would silently take the first NIC: without
-/// any of the variables, bash says so and the line sets nothing.
-constexpr const char* local_rank =
-    "${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-${LOCAL_RANK:?run this in each rank}}}";
+/// The index for bash of the rank that runs the line. An empty one would be 0, and every rank would
+/// silently take the first NIC: without any of the variables bash says so, and nothing is set.
+/// torchrun's variable comes first: its workers have all the same one of mpirun or srun, which
+/// started torchrun. Slurm's counts in a step only: a batch script has it too, and it is 0 there.
+constexpr const char* local_rank = "${LOCAL_RANK:-${OMPI_COMM_WORLD_LOCAL_RANK:-"
+                                   "${SLURM_STEP_ID:?run this in each rank}*0+$SLURM_LOCALID}}";
 
 /// NVSHMEM's device arrays hold that many rows, and its list one entry fewer safely.
 constexpr std::size_t max_rows = 32;

@@ -61,8 +61,8 @@ TEST(MappingCollapse, BeforeNetdevsPolicyEachRankGetsAListThatFailsOutsideOfARan
   ASSERT_NE(collapse, nullptr) << ids(findings);
   EXPECT_EQ(collapse->fix,
             "by_rank=(mlx5_0:1 mlx5_1:1 mlx5_2:1 mlx5_3:1 mlx5_4:1 mlx5_5:1 mlx5_6:1 mlx5_7:1); "
-            "export NVSHMEM_HCA_LIST=${by_rank[${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-"
-            "${LOCAL_RANK:?run this in each rank}}}]:?no NIC for this rank}"
+            "export NVSHMEM_HCA_LIST=${by_rank[${LOCAL_RANK:-${OMPI_COMM_WORLD_LOCAL_RANK:-"
+            "${SLURM_STEP_ID:?run this in each rank}*0+$SLURM_LOCALID}}]:?no NIC for this rank}"
             "  # for bash in each rank's own process, not where the job is started");
 }
 
