@@ -22,6 +22,7 @@
 #include "src/instruments/doctor/doctor.h"
 #include "src/instruments/doctor/gpu_links.h"
 #include "src/instruments/doctor/host_facts.h"
+#include "src/instruments/doctor/support.h"
 #include "src/instruments/gather/gather.h"
 #include "src/model/topo/advice/advice.h"
 #include "src/model/topo/mapping/mapping_json.h"
@@ -233,10 +234,29 @@ void put_node(const Node& node, const Mapping& mapping, Report& report) {
       mapping_json(node, mapping, advise(node, map_nics(node, optimal_request(mapping.request))));
 }
 
+MappingRequest mapping_request(const Options& options, const NodeSource& source) {
+  MappingRequest request = mapping_request(options, source.node);
+  if (!source.sysroot || !options.text("NVSHMEM_VERSION").empty())
+    return request;
+  const auto recorded = gather::recorded_nvshmem(*source.sysroot);
+  if (!recorded)
+    return request;
+  NvshmemSettings& settings = request.nvshmem;
+  if (recorded->release) {
+    const auto [major, minor, patch] = *recorded->release;
+    settings.version = {major, minor, patch};
+    settings.version_source = recorded->origin;
+  } else {
+    settings.version_source =
+        "the default: several are recorded, " + recorded->origin + "; --nvshmem-version chooses";
+  }
+  return request;
+}
+
 void run_topo(Session& session, const Options& options, const NodeSource& source) {
   const Node& node = source.node;
   session.phase("mapping PEs to NICs");
-  const Mapping mapping = map_nics(node, mapping_request(options, node));
+  const Mapping mapping = map_nics(node, mapping_request(options, source));
   Report& report = session.report();
   report.job.pes = static_cast<int>(mapping.pes.size());
   report.hosts = nlohmann::json::array({described_host(node, source.sysroot.get())});
@@ -265,6 +285,45 @@ bool run_gpu_links(Session& session, const NodeSource& source) {
   return true;
 }
 
+namespace {
+
+/// A check's result, or, of a recorded node, what it was there: the machine itself had more to ask
+/// than its files.
+CheckResult result_of(const CheckOutcome& outcome,
+                      const std::optional<gather::LiveResults>& recorded) {
+  if (recorded)
+    if (const auto there = recorded->checks.find(outcome.check->id);
+        there != recorded->checks.end()) {
+      CheckResult result = there->second;
+      result.fix = doctor::fix_from_record(result.fix);
+      return result;
+    }
+  return outcome.result;
+}
+
+bool is_finding(const CheckResult& result) {
+  return result.status == CheckStatus::fail || result.status == CheckStatus::warning;
+}
+
+Finding finding_of(const Check& check, const CheckResult& result) {
+  return {check.id, result.status == CheckStatus::fail ? Severity::error : Severity::warning,
+          check.title, result.reason, result.fix};
+}
+
+} // namespace
+
+void add_redirects(Session& session, const NodeSource& source, const Environment& environment) {
+  if (!source.sysroot)
+    return;
+  session.phase("reading the bridges between devices");
+  const auto recorded = gather::recorded_results(*source.sysroot);
+  const CheckContext context{*source.sysroot, source.node, environment};
+  for (const CheckOutcome& outcome : run_checks(context, {"pcie-acs"}, {}))
+    if (const CheckResult result = result_of(outcome, recorded); is_finding(result))
+      session.report().findings.push_back(finding_of(*outcome.check, result));
+  session.checkpoint();
+}
+
 void run_doctor(Session& session, const NodeSource& source, const Environment& environment,
                 const std::vector<std::string>& only, const std::vector<std::string>& skip,
                 const KernelLogText* kernel_log, const std::string& python) {
@@ -276,18 +335,14 @@ void run_doctor(Session& session, const NodeSource& source, const Environment& e
     report.hosts = nlohmann::json::array({described_host(source.node, source.sysroot.get())});
   const auto keep = [&](const CheckOutcome& outcome) {
     const Check& check = *outcome.check;
-    CheckResult result = outcome.result;
-    // The machine itself had more to ask than its files. A log that is named is newer.
-    if (recorded && (kernel_log == nullptr || check.group != "kernel-log"))
-      if (const auto there = recorded->checks.find(check.id); there != recorded->checks.end())
-        result = there->second;
+    // A log that is named is newer than what was recorded of it.
+    const bool newer = kernel_log != nullptr && check.group == "kernel-log";
+    const CheckResult result = newer ? outcome.result : result_of(outcome, recorded);
     report.checks.push_back({check.id, check.title, to_string(result.status), result.reason,
                              result.evidence, result.fix, check.group, std::nullopt,
                              outcome.time_s});
-    if (result.status == CheckStatus::fail || result.status == CheckStatus::warning)
-      report.findings.push_back(
-          {check.id, result.status == CheckStatus::fail ? Severity::error : Severity::warning,
-           check.title, result.reason, result.fix});
+    if (is_finding(result))
+      report.findings.push_back(finding_of(check, result));
     session.checkpoint();
   };
   run_checks(context, only, skip, keep,

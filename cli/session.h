@@ -121,8 +121,15 @@ void print_findings_without_text(const Context& context, const Findings& finding
 /// Format of text on this terminal.
 TextStyle text_style(const Context& context, const Options& options);
 
+/// mapping_request() of the node; with the release of NVSHMEM that a recorded node has, unless the
+/// options name one.
+MappingRequest mapping_request(const Options& options, const NodeSource& source);
+
 /// The steps of topo and doctor, which check runs one after the other.
 void run_topo(Session& session, const Options& options, const NodeSource& source);
+/// Adds the finding pcie-acs of doctor, where the bridges between the devices can be read: the
+/// distances say how near devices are, not whether the bridges let them exchange data directly.
+void add_redirects(Session& session, const NodeSource& source, const Environment& environment);
 /// Copies between every ordered pair of the machine's GPUs; nothing if it has fewer than two.
 /// @return whether there was something to measure
 bool run_gpu_links(Session& session, const NodeSource& source);

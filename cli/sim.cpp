@@ -60,7 +60,7 @@ ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options
     recorded = moe::parse_routing_file(read_input(request.routing), request.routing);
   }
   const NodeSource source = session.load(flags.source);
-  const MappingRequest mapping = mapping_request(options, source.node);
+  const MappingRequest mapping = mapping_request(options, source);
   session.phase("building the cluster");
   const sim::Cluster cluster = build_cluster(source.node, cluster_of(request, mapping));
   const sim::Traffic traffic = traffic_of(request, cluster, recorded);

@@ -62,6 +62,7 @@ void add_topo(CLI::App& app, Context& context) {
             if (!flags->dump.empty() && flags->dump != "report")
               return dump_node(source.node, flags->dump);
             run_topo(session, options, source);
+            add_redirects(session, source, run_context.environment);
             if (flags->measure && !run_gpu_links(session, source))
               throw Error(
                   ExitCode::usage, "--measure", "copy between GPUs",
@@ -69,7 +70,7 @@ void add_topo(CLI::App& app, Context& context) {
                   "omit --measure, or run it on the machine itself");
             if (flags->compare_versions)
               session.report().mapping["compare_versions"] =
-                  compare_versions_json(source.node, mapping_request(options, source.node));
+                  compare_versions_json(source.node, mapping_request(options, source));
             return session.finish();
           });
     };

@@ -57,7 +57,12 @@ install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT
 install(DIRECTORY reports/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/schema COMPONENT runtime)
 install(DIRECTORY reports/grafana/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/grafana COMPONENT runtime)
 install(DIRECTORY scripts/ci/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/ci
-        USE_SOURCE_PERMISSIONS COMPONENT runtime)
+        USE_SOURCE_PERMISSIONS COMPONENT runtime
+        PATTERN "*.service" EXCLUDE PATTERN "*.timer" EXCLUDE)
+# Where systemd looks for units of packages, on systems with lib64 as well. None is enabled by that.
+file(GLOB units CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/scripts/ci/*.service
+     ${CMAKE_SOURCE_DIR}/scripts/ci/*.timer)
+install(FILES ${units} DESTINATION lib/systemd/system COMPONENT runtime)
 install(FILES src/instruments/hotspots/nic_thresholds.conf
   src/instruments/explain/log_messages.conf src/instruments/doctor/kernel_messages.conf
   DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl COMPONENT runtime)

@@ -43,5 +43,6 @@ set(CPACK_RPM_PACKAGE_GROUP Applications/System)
 # Folders that belong to others.
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/share/man /usr/share/man/man1 /usr/share/man/man7
   /usr/share/zsh /usr/share/zsh/site-functions /usr/share/fish /usr/share/fish/vendor_completions.d
-  /usr/share/bash-completion /usr/share/bash-completion/completions)
+  /usr/share/bash-completion /usr/share/bash-completion/completions
+  /usr/lib/systemd /usr/lib/systemd/system)
 include(CPack)

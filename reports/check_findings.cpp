@@ -109,9 +109,15 @@ std::vector<FindingReference> check_findings() {
        "look again under load.",
        "`current_link_speed` and `max_link_speed` at both ends.",
        "Reseat card or riser, look at the slot's BIOS setting."},
-      {"pcie-acs", group, severities, "ACS redirects traffic between GPUs and NICs up to the CPU.",
+      {"pcie-acs", group, severities,
+       "ACS redirects traffic between GPUs and NICs up to the CPU, so that GPUDirect RDMA and "
+       "peer-to-peer copies are slow or fail. `topo`, too, says so of a node whose bridges it can "
+       "read.",
        "ACS control of every bridge between them (needs root).",
-       "Clear the redirect bits with `setpci`; keep ACS where virtual machines need it."},
+       "Clear the redirect bits with `setpci`, as the fix does until the next boot. To keep it: "
+       "switch "
+       "ACS off in the BIOS, or boot with `pci=disable_acs_redir=` and the bridges, which the fix "
+       "gives. Keep ACS where virtual machines need it."},
       {"iommu", group, severities,
        "The IOMMU translates the addresses of GPUs and NICs, so peer-to-peer traffic goes through "
        "the CPU.",

@@ -31,7 +31,9 @@ std::vector<FindingReference> topology_findings() {
        "high-throughput mode) and none sees what the others chose.",
        "NVSHMEM's own choice is simulated for the selected release and world, then compared with "
        "the best assignment.",
-       "Paste the `export NVSHMEM_HCA_LIST=...` line that the finding prints into the job script."},
+       "Set what the finding prints: one variable for all ranks where NVSHMEM has one for this "
+       "(`NVSHMEM_NETDEVS_POLICY`, since 3.7), else a list that each rank picks by its local rank; "
+       "that line must run in each rank's own process, and fails anywhere else."},
       {"mapping-count", group, "error, warning",
        "The counts in `NVSHMEM_HCA_PE_MAPPING` do not add up to the number of PEs on the node, or "
        "the list has more rows than NVSHMEM's arrays hold (32).",

@@ -239,6 +239,8 @@ std::string heading(const json& mapping) {
   const std::string version = text(mapping, "version");
   if (!version.empty())
     line += " " + version;
+  if (const std::string source = text(mapping, "version_source"); !source.empty())
+    line += " (" + source + ")";
   return line + ", world " + text(mapping, "world", "?") + ":\n";
 }
 

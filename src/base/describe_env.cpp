@@ -140,10 +140,7 @@ const std::vector<std::pair<std::string, std::string>>& foreign_variable_table()
       {"UCX_IB_GID_INDEX", "read by UCX only; doctor says which index is right"},
       {"FI_PROVIDER", "read by libfabric only"},
       {"FI_EFA_USE_DEVICE_RDMA", "read by libfabric's EFA provider only"},
-      {"NVSHMEM_IB_GID_INDEX", "read by NVSHMEM only; doctor says which index is right"},
-      {"NVSHMEM_IB_TRAFFIC_CLASS", "read by NVSHMEM only; it breaks connections on InfiniBand"},
       {"NVSHMEM_DISABLE_P2P", "read by NVSHMEM only"},
-      {"NVSHMEM_LIBFABRIC_PROVIDER", "read by NVSHMEM only"},
       {"NVSHMEM_DEBUG", "read by NVSHMEM only; its INFO lines name the chosen device ids"},
   };
   return table;

@@ -34,7 +34,8 @@ Findings unknown_variables(const Environment& environment);
 EnvDescription describe_environment(const Options& options, const Environment& environment);
 
 /// Variables of NVSHMEM, NCCL, UCX and libfabric that affect what this tool shows, with one
-/// sentence each about their effect; `env --all` shows them even if they are not set.
+/// sentence each about their effect; `env --all` shows them even if they are not set. Without those
+/// that are read in place of an option of this program: the option table has them.
 const std::vector<std::pair<std::string, std::string>>& foreign_variable_table();
 
 } // namespace shmemctl

@@ -74,7 +74,9 @@ std::vector<OptionSpec> make_table() {
              "PEs of the node that form one NVSHMEM world. node: all of them; deepep-ht: each PE "
              "alone (DeepEP's high-throughput mode); deepep-ll: all (DeepEP's low-latency mode)."),
       {"NVSHMEM_VERSION", OptionType::text, "",
-       "NVSHMEM release to simulate, as X.Y.Z; empty: the newest known release."},
+       "NVSHMEM release to simulate, as X.Y.Z; empty: for topo and sim of a recorded node the one "
+       "that "
+       "it has, else the newest known release."},
       integer("PES_PER_NODE", "0", 0, 4096, "Number of PEs per node; 0: one per GPU."),
       {"GPUS", OptionType::text, "",
        "GPU index of each PE, comma-separated; empty: PE i uses GPU i."},

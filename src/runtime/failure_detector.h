@@ -33,9 +33,15 @@ struct Failure {
 /// How a PE prints the error that ends the job. Must be thread safe.
 using ErrorPrinter = std::function<void(const Error&)>;
 
-/// Collective, where no failure detector runs yet: an error that all PEs have found alike, from the
-/// same messages, and are about to throw. PE 0 prints it, then all meet in a barrier, for at most
-/// 2 s.
+/// An error that all PEs have found alike and are about to throw: PE 0 prints it, then all meet in
+/// a barrier, for at most 2 s.
+///
+/// May be called only where every PE calls it, or none: after a collective exchange from whose
+/// messages, the same on all PEs, each PE has concluded the same error; not for what a single PE
+/// has found, such as a device that it lacks. And only before a failure detector runs: afterwards
+/// the detector tells the others, and they might be in another collective operation. If a PE is
+/// missing from the barrier nothing is lost but those 2 s: every PE but PE 0 then prints the error
+/// itself.
 /// @param printer the same on all PEs; empty: every PE prints by itself
 /// @return the error; Error::printed() if this PE has printed it, or knows by the barrier that PE 0
 ///         has

@@ -66,8 +66,10 @@ class Install(CopiedBuild):
         for wanted in (r"share/man/man1/shmemctl\.1", r"share/man/man1/shmemctl-report-diff\.1",
                        r"share/man/man7/shmemctl-findings\.7", r"share/bash-completion/completions/shmemctl",
                        r"share/zsh/site-functions/_shmemctl", r"share/fish/vendor_completions\.d/shmemctl\.fish",
-                       r"share/doc/.*/LICENSE"):
+                       r"share/doc/.*/LICENSE", r"share/shmemctl/ci/slurm-prolog\.sh",
+                       r"lib/systemd/system/shmemctl-metrics\.service", r"lib/systemd/system/shmemctl-metrics\.timer"):
             self.assertTrue([name for name in names if re.fullmatch(wanted, name)], (wanted, sorted(names)))
+        self.assertEqual([name for name in names if name.startswith("share/") and name.endswith((".service", ".timer"))], [])
         self.assertIn("shmemctl() {", (self.prefix / "share/bash-completion/completions/shmemctl").read_text())
         archive = next(self.prefix.rglob("libshmemctl_all.a"))
         symbols = subprocess.run(["nm", "--defined-only", archive], capture_output=True, text=True, check=False).stdout

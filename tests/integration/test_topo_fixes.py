@@ -1,9 +1,10 @@
 """Settings and machines whose findings come with a fix: the fix is applied, and the tool run again."""
 import re
 import shlex
+import subprocess
 import unittest
 
-from support import CliTest, report_of
+from support import DATA, CliTest, report_of
 
 ONE_IBP = """\tGPU0\tNIC0
 GPU0\t X \tPIX
@@ -35,7 +36,7 @@ def after_fixes(env, findings):
     """The environment of a shell into which every printed fix was pasted."""
     env = dict(env)
     for finding in findings:
-        for command in finding["fix"].split("; "):
+        for command in finding["fix"].partition("  # ")[0].split("; "):
             words = shlex.split(command)
             for word in words[1:] if words[0] == "unset" else []:
                 env.pop(word, None)
@@ -122,6 +123,36 @@ class Fixes(CliTest):
                                    stdin=IB_AND_ETHERNET.encode(), env=env)
         self.assertEqual(found["nic-off-fabric"]["message"],
                          {f["id"]: f for f in document["findings"]}["nic-off-fabric"]["message"])
+
+    def test_a_collapse_is_fixed_by_one_setting_where_the_release_has_one(self):
+        pairs = (DATA / "nccl" / "pairs-8gpu-8nic.xml").read_text()
+        _, found, _ = self.findings(pairs, "--world", "deepep-ht", "--nvshmem-version", "3.7.0")
+        self.assertEqual(found["mapping-collapse"]["fix"],
+                         "export NVSHMEM_NETDEVS_POLICY=EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE")
+        self.assert_healed(pairs, "--world", "deepep-ht", "--nvshmem-version", "3.7.0", env={})
+
+    def test_a_line_for_each_rank_sets_nothing_where_no_rank_runs_it(self):
+        pairs = (DATA / "nccl" / "pairs-8gpu-8nic.xml").read_text()
+        _, found, _ = self.findings(pairs, "--world", "deepep-ht", "--nvshmem-version", "3.4.5")
+        fix = found["mapping-collapse"]["fix"]
+        self.assertIn("  # for bash in each rank's own process", fix)
+
+        def pasted(**variables):
+            return subprocess.run(["bash", "-c", fix + '\necho "$NVSHMEM_HCA_LIST"'], env=variables, text=True,
+                                  capture_output=True)
+
+        step = {"SLURM_STEP_ID": "0", "SLURM_LOCALID": "0"}
+        for variable, others in (("OMPI_COMM_WORLD_LOCAL_RANK", {}), ("SLURM_LOCALID", step), ("LOCAL_RANK", {}),
+                                 ("LOCAL_RANK", step), ("LOCAL_RANK", {"OMPI_COMM_WORLD_LOCAL_RANK": "0"})):
+            lists = [pasted(**{**others, variable: str(rank)}).stdout for rank in range(8)]
+            self.assertEqual(lists, [f"mlx5_{rank}:1\n" for rank in range(8)], (variable, others))
+        for variables, words in (({}, "run this in each rank"),
+                                 ({"SLURM_LOCALID": "0", "SLURM_PROCID": "0"}, "run this in each rank"),  # a batch script
+                                 ({"LOCAL_RANK": "8"}, "no NIC for this rank")):
+            done = pasted(**variables)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stdout, "")
+            self.assertIn(words, done.stderr)
 
     def test_a_release_that_nobody_knows(self):
         code, found, _ = self.findings(ONE_IBP, "--nvshmem-version", "9.9.9")

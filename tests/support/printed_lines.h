@@ -45,12 +45,14 @@ public:
     return change;
   }
 
-  /// Split at "; " outside of quotes.
+  /// Split at "; " outside of quotes, without the comment at the end.
   static std::vector<std::string> commands(const std::string& text) {
     std::vector<std::string> found(1);
     bool quoted = false;
     for (std::size_t i = 0; i < text.size(); ++i) {
       quoted = quoted != (text[i] == '\'');
+      if (!quoted && text.compare(i, 4, "  # ") == 0)
+        break;
       if (!quoted && text.compare(i, 2, "; ") == 0) {
         found.emplace_back();
         ++i;
@@ -60,16 +62,22 @@ public:
     }
     return found;
   }
-  /// The words of one command, without their quotes.
+  /// The words of one command, without their quotes. An expansion `${...}` is part of its word,
+  /// with the spaces in it.
   static std::vector<std::string> shell_words(const std::string& text) {
     std::vector<std::string> found(1);
     bool quoted = false;
+    int expansions = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {
+      if (!quoted && text.compare(i, 2, "${") == 0)
+        ++expansions;
+      if (!quoted && text[i] == '}' && expansions > 0)
+        --expansions;
       if (text[i] == '\'')
         quoted = !quoted;
       else if (text[i] == '\\' && !quoted && i + 1 < text.size())
         found.back() += text[++i];
-      else if (text[i] == ' ' && !quoted)
+      else if (text[i] == ' ' && !quoted && expansions == 0)
         found.emplace_back();
       else
         found.back() += text[i];

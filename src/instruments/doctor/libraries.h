@@ -10,6 +10,7 @@
 #include "src/base/sysroot.h"
 #include "src/instruments/doctor/doctor.h"
 #include "src/instruments/libraries/installed.h"
+#include "src/instruments/libraries/versions.h"
 
 namespace shmemctl::doctor {
 
@@ -29,6 +30,10 @@ std::optional<LibraryFile> find_library(const Sysroot& sysroot,
 /// the names that programs ask for; each with its files in the order of the search.
 std::map<std::string, std::vector<libraries::InstalledFile>>
 loader_order(const Sysroot& sysroot, const Environment& environment);
+
+/// The communication libraries of that environment: those of its Python packages, then those where
+/// the loader looks, without a second file of the same name.
+libraries::Libraries communication_libraries(const CheckContext& context);
 
 /// Folders of Python packages of the environment that --python names or that is active; none
 /// without one.

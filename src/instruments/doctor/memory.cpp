@@ -97,15 +97,19 @@ CheckResult memlock(const CheckContext& context) {
   if (!limit)
     return skipped("the locked-memory limit is unknown", absent(limits_path));
   const std::string evidence = file_evidence(limits_path, "Max locked memory " + limit->text);
+  // What starts a job may set another limit than a login does.
+  const std::string owner =
+      sysroot.live() ? "shmemctl's own process" : "the process that recorded this node";
+  const std::string of_ranks = "; shmemctl inspect --verbose shows the limits of ranks";
   if (!limit->soft)
-    return passed("locked memory is unlimited", evidence);
+    return passed("locked memory of " + owner + " is unlimited" + of_ranks, evidence);
   const std::string amount = format_size_bytes(*limit->soft);
   const auto capabilities = effective_capabilities(sysroot);
   if (capabilities && has_capability(*capabilities, cap_ipc_lock))
-    return passed("CAP_IPC_LOCK lifts the locked-memory limit",
+    return passed("CAP_IPC_LOCK lifts the locked-memory limit of " + owner + of_ranks,
                   evidence + "; " +
                       file_evidence(status_path, fmt::format("CapEff {:x}", *capabilities)));
-  const std::string reason = "locked memory is limited to " + amount;
+  const std::string reason = "locked memory of " + owner + " is limited to " + amount;
   if (no_rdma_device(context.node))
     return skipped(reason + ", which affects RDMA only, and there is no RDMA device", evidence);
   const std::string fix =

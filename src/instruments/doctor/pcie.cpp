@@ -235,24 +235,133 @@ CheckResult judge_links(const LinkFindings& found, const std::string& what,
                     " links report it");
 }
 
-/// Bridges on the path between a GPU and an RDMA device, or between two GPUs, below one host
-/// bridge.
-std::set<int> shared_bridges(const Node& node) {
-  std::set<int> functions = gpu_functions(node);
-  const bool peers = functions.size() > 1 || !rdma_functions(node).empty();
-  if (functions.empty() || !peers)
-    return {};
+/// The bridges that peer-to-peer traffic of GPUs passes where it need not go up to the root
+/// complex: those between a GPU and an RDMA device or another GPU below the same host bridge. A
+/// bridge above both is not one of them: the traffic turns below it.
+std::set<int> bridges_between(const Node& node) {
+  struct Count {
+    int gpus = 0, all = 0;
+  };
+  const std::set<int> gpus = gpu_functions(node);
+  std::set<int> functions = gpus;
   functions.merge(rdma_functions(node));
-  std::map<int, int> devices_below; // by host bridge
-  for (const int function : functions)
-    ++devices_below[device_at(node, function).host_bridge];
+  std::map<int, Count> below_host, below_bridge;
+  const auto count = [&gpus](int function, Count& counted) {
+    counted.gpus += gpus.count(function) != 0 ? 1 : 0;
+    ++counted.all;
+  };
+  for (const int function : functions) {
+    count(function, below_host[device_at(node, function).host_bridge]);
+    for (const int bridge : bridges_above(node, function))
+      if (device_at(node, bridge).kind == PciKind::bridge)
+        count(function, below_bridge[bridge]);
+  }
   std::set<int> result;
-  for (const int function : functions)
-    if (devices_below[device_at(node, function).host_bridge] > 1)
-      for (const int bridge : bridges_above(node, function))
-        if (device_at(node, bridge).kind == PciKind::bridge)
-          result.insert(bridge);
+  for (const auto& [bridge, below] : below_bridge) {
+    const Count& all = below_host[device_at(node, bridge).host_bridge];
+    const int gpus_beside = all.gpus - below.gpus;
+    const int beside = all.all - below.all;
+    if ((below.gpus > 0 && beside > 0) || gpus_beside > 0)
+      result.insert(bridge);
+  }
   return result;
+}
+
+/// A device that GPUs exchange data with, and its name in a message.
+struct Partner {
+  int function = -1;
+  std::string name;
+};
+
+/// The GPUs whose traffic with these partners passes a redirecting bridge, each with the nearest of
+/// such partners: "GPU0 and mlx5_0".
+std::vector<std::string> redirected_pairs(const Node& node, const std::vector<Partner>& partners,
+                                          const std::set<int>& redirecting) {
+  constexpr std::size_t max_gpus = 64; // more than a node has
+  std::vector<std::string> pairs;
+  for (std::size_t i = 0; i < std::min(node.gpus.size(), max_gpus); ++i) {
+    const int gpu = node.gpus[i].pci;
+    if (gpu < 0)
+      continue;
+    const std::vector<int> of_gpu = bridges_above(node, gpu);
+    std::size_t most_shared = 0;
+    const Partner* nearest = nullptr;
+    for (const Partner& partner : partners) {
+      if (partner.function == gpu ||
+          device_at(node, partner.function).host_bridge != device_at(node, gpu).host_bridge)
+        continue;
+      const std::vector<int> of_partner = bridges_above(node, partner.function);
+      const auto [last_of_gpu, last_of_partner] =
+          std::mismatch(of_gpu.rbegin(), of_gpu.rend(), of_partner.rbegin(), of_partner.rend());
+      const auto redirects = [&redirecting](int bridge) { return redirecting.count(bridge) != 0; };
+      const bool redirected = std::any_of(last_of_gpu, of_gpu.rend(), redirects) ||
+                              std::any_of(last_of_partner, of_partner.rend(), redirects);
+      const auto shared = static_cast<std::size_t>(last_of_gpu - of_gpu.rbegin());
+      if (redirected && (nearest == nullptr || shared > most_shared)) {
+        nearest = &partner;
+        most_shared = shared;
+      }
+    }
+    if (nearest != nullptr)
+      pairs.push_back(fmt::format("GPU{} and {}", node.gpus[i].index, nearest->name));
+  }
+  return pairs;
+}
+
+/// Who is slower for these bridges: "GPU0 and mlx5_0, GPU1 and mlx5_1"; pairs of GPUs only where no
+/// NIC is concerned.
+std::string redirected_words(const Node& node, const std::set<int>& redirecting) {
+  std::vector<Partner> nics, gpus;
+  for (const Nic* nic : rdma_nics(node))
+    if (nic->pci >= 0)
+      nics.push_back({nic->pci, nic->name});
+  for (const Gpu& gpu : node.gpus)
+    if (gpu.pci >= 0)
+      gpus.push_back({gpu.pci, fmt::format("GPU{}", gpu.index)});
+  const std::vector<std::string> with_nics = redirected_pairs(node, nics, redirecting);
+  const bool any = !with_nics.empty();
+  return fmt::format("ACS redirects traffic between {} to the root complex, so that GPUDirect RDMA "
+                     "and peer-to-peer copies are slow or fail: {}; {} {}",
+                     any ? "GPUs and NICs" : "GPUs",
+                     name_list(any ? with_nics : redirected_pairs(node, gpus, redirecting)),
+                     redirecting.size() == 1
+                         ? std::string("at bridge")
+                         : fmt::format("at {} bridges, the first of them", redirecting.size()),
+                     to_string(device_at(node, *redirecting.begin()).address));
+}
+
+/// The kernel parameter that keeps ACS from redirecting at these bridges after a reboot: their
+/// models, or their addresses where a model is unknown.
+std::string acs_parameter(const Node& node, const std::set<int>& redirecting) {
+  constexpr std::size_t max_models = 4;
+  std::set<std::string> models;
+  std::vector<std::string> addresses;
+  for (const int bridge : redirecting) {
+    const PciDevice& device = device_at(node, bridge);
+    addresses.push_back(to_string(device.address));
+    models.insert(device.vendor && device.device
+                      ? fmt::format("pci:{:04x}:{:04x}", *device.vendor, *device.device)
+                      : std::string());
+  }
+  const bool by_model = models.count("") == 0 && models.size() <= max_models;
+  const std::vector<std::string> each(models.begin(), models.end());
+  if (!by_model && addresses.size() > max_models)
+    return "pci=disable_acs_redir= with the bridges, separated by ;";
+  return "pci=disable_acs_redir=" + join(by_model ? each : addresses, ";");
+}
+
+std::string acs_fix(const Node& node, const std::set<int>& redirecting) {
+  constexpr std::size_t max_listed = 8;
+  std::vector<std::string> addresses;
+  for (const int bridge : redirecting)
+    addresses.push_back(to_string(device_at(node, bridge).address));
+  const std::string bridges = addresses.size() <= max_listed
+                                  ? join(addresses, " ")
+                                  : "$(lspci -Dd ::0604 | cut -d\" \" -f1)";
+  return fmt::format("sudo sh -c 'for b in {}; do setpci -s $b ECAP_ACS+6.w=0:1c; done'  # until "
+                     "the next boot; to keep it: ACS off in the BIOS, or kernel parameter \"{}\"; "
+                     "leave ACS on where virtual machines need it",
+                     bridges, acs_parameter(node, redirecting));
 }
 
 /// Device Control of each RDMA device's function; the addresses of those that cannot be read.
@@ -284,7 +393,7 @@ std::optional<CheckResult> without_device_controls(const CheckContext& context,
     return skipped("the RDMA devices have no PCI function");
   if (controls.values.empty())
     return skipped("the configuration space of the NICs can be read by root only",
-                   name_list(controls.unreadable), "sudo shmemctl doctor --only pcie");
+                   name_list(controls.unreadable), as_root(context.sysroot, "pcie"));
   return std::nullopt;
 }
 
@@ -324,12 +433,11 @@ CheckResult pcie_link_speed(const CheckContext& context) {
 CheckResult pcie_acs(const CheckContext& context) {
   if (context.node.gpus.empty())
     return skipped("no GPU on this node");
-  const std::set<int> bridges = shared_bridges(context.node);
+  const std::set<int> bridges = bridges_between(context.node);
   if (bridges.empty())
     return skipped("no PCIe bridge is between a GPU and an RDMA device or another GPU");
-  std::vector<std::string> redirecting;
-  std::vector<std::string> unreadable;
-  std::string evidence;
+  std::set<int> redirecting;
+  std::vector<std::string> unreadable, evidence;
   for (const int bridge : bridges) {
     const PciAddress& address = device_at(context.node, bridge).address;
     const std::optional<ConfigSpace> space = read_config_space(context.sysroot, address);
@@ -338,24 +446,21 @@ CheckResult pcie_acs(const CheckContext& context) {
       continue;
     }
     const std::uint16_t control = space->acs_control().value_or(0);
-    if ((control & (acs_request_redirect | acs_completion_redirect | acs_upstream_forwarding)) == 0)
+    if ((control & (acs_request_redirect | acs_completion_redirect)) == 0)
       continue;
-    redirecting.push_back(to_string(address));
-    if (evidence.empty())
-      evidence = fmt::format("{}: ACS control is {:#06x}", config_path(address), control);
+    redirecting.insert(bridge);
+    evidence.push_back(fmt::format("{} {:#06x}", to_string(address), control));
   }
   if (!redirecting.empty())
-    return warned("ACS redirects traffic between GPUs and NICs to the root complex at " +
-                      name_list(redirecting),
-                  evidence,
-                  fmt::format("for b in {}; do setpci -s $b ECAP_ACS+6.w=0:1c; done  # keep ACS "
-                              "where virtual machines need it",
-                              join(redirecting, " ")));
+    return warned(redirected_words(context.node, redirecting),
+                  "/sys/bus/pci/devices/*/config: ACS control of " +
+                      std::to_string(redirecting.size()) + " of " + std::to_string(bridges.size()) +
+                      " bridges: " + name_list(evidence),
+                  acs_fix(context.node, redirecting));
   if (!unreadable.empty())
-    return skipped("the configuration space of bridges can be read by root only: " +
-                       name_list(unreadable),
-                   "/sys/bus/pci/devices/*/config: 256 bytes or fewer",
-                   "sudo shmemctl doctor --only pcie-acs");
+    return skipped(
+        "the configuration space of bridges can be read by root only: " + name_list(unreadable),
+        "/sys/bus/pci/devices/*/config: 256 bytes or fewer", as_root(context.sysroot, "pcie-acs"));
   return passed("no bridge between GPUs and NICs redirects traffic to the root complex",
                 "/sys/bus/pci/devices/*/config: ACS redirect is off at " +
                     std::to_string(bridges.size()) + " bridges");

@@ -43,9 +43,9 @@ private:
 inline constexpr std::uint16_t devctl_relaxed_ordering = 1U << 4;
 /// Max_Read_Request_Size in bytes, from Device Control.
 int max_read_request_bytes(std::uint16_t device_control);
-/// ACS Control: request redirect, completion redirect, upstream forwarding.
-inline constexpr std::uint16_t acs_request_redirect = 1U << 2, acs_completion_redirect = 1U << 3,
-                               acs_upstream_forwarding = 1U << 4;
+/// ACS Control: request redirect, completion redirect. Upstream forwarding is not one of them: it
+/// passes on what a bridge below has redirected.
+inline constexpr std::uint16_t acs_request_redirect = 1U << 2, acs_completion_redirect = 1U << 3;
 
 std::string config_path(const PciAddress& address);
 /// Empty if there is no such file.

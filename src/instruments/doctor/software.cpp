@@ -331,7 +331,7 @@ CheckResult software_python(const CheckContext& context) {
                           : first_of(problems, evidence);
 }
 
-CheckResult software_versions(const CheckContext& context) {
+libraries::Libraries communication_libraries(const CheckContext& context) {
   libraries::LibraryReader reader(context.sysroot);
   libraries::Libraries together;
   std::set<std::pair<std::string, std::string>> taken; // kind and stem
@@ -346,6 +346,11 @@ CheckResult software_versions(const CheckContext& context) {
     if (LibraryPointer library = reader.installed(entry.second.front().path))
       if (taken.emplace(library->kind->id, library->stem).second)
         together.push_back(std::move(library));
+  return together;
+}
+
+CheckResult software_versions(const CheckContext& context) {
+  const libraries::Libraries together = communication_libraries(context);
   std::vector<std::string> names;
   names.reserve(together.size());
   for (const LibraryPointer& library : together)

@@ -24,6 +24,9 @@ namespace {
 constexpr std::size_t names_shown = 8;
 constexpr std::size_t comm_length = 15; // TASK_COMM_LEN without its terminator
 constexpr std::size_t evidence_bytes = 300;
+constexpr const char* record_as_root =
+    "record that node again as root: sudo shmemctl gather -o node.tar.zst";
+constexpr const char* check_as_root = "sudo shmemctl doctor --only ";
 
 bool is_number(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(),
@@ -43,6 +46,14 @@ CheckResult failed(std::string reason, std::string evidence, std::string fix) {
 }
 CheckResult skipped(std::string reason, std::string evidence, std::string fix) {
   return {CheckStatus::skipped, std::move(reason), std::move(evidence), std::move(fix)};
+}
+
+std::string fix_from_record(const std::string& fix) {
+  return starts_with(fix, check_as_root) ? record_as_root : fix;
+}
+
+std::string as_root(const Sysroot& sysroot, const std::string& only) {
+  return sysroot.live() ? check_as_root + only : std::string(record_as_root);
 }
 
 std::string file_evidence(const std::string& path, const std::string& text) {

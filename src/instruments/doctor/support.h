@@ -19,6 +19,15 @@ CheckResult warned(std::string reason, std::string evidence, std::string fix);
 CheckResult failed(std::string reason, std::string evidence, std::string fix);
 CheckResult skipped(std::string reason, std::string evidence = "", std::string fix = "");
 
+/// What gives a check the files that only root may read: the check itself as root, or, where the
+/// tree is a copy, a new one that root makes.
+/// @param only what --only names
+std::string as_root(const Sysroot& sysroot, const std::string& only);
+
+/// The fix of a check that ran on the machine itself, for who reads the record of it elsewhere: the
+/// same, except that as_root() asks for a new record.
+std::string fix_from_record(const std::string& fix);
+
 /// "path: its content", in one printable line.
 std::string file_evidence(const std::string& path, const std::string& text);
 /// "path: not there".

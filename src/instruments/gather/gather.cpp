@@ -1,9 +1,12 @@
 #include "src/instruments/gather/gather.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "src/base/error.h"
@@ -12,10 +15,13 @@
 #include "src/base/input.h"
 #include "src/base/report_schema.h"
 #include "src/base/secret.h"
+#include "src/instruments/doctor/libraries.h"
 #include "src/instruments/gather/anonymizer.h"
 #include "src/instruments/gather/recorded_files.h"
 #include "src/instruments/gather/recorder.h"
 #include "src/instruments/inspect/inspect.h"
+#include "src/instruments/libraries/libraries.h"
+#include "src/instruments/libraries/versions.h"
 #include "src/model/topo/readers/reader.h"
 #include "src/model/topo/writers/writer.h"
 
@@ -191,6 +197,34 @@ std::optional<LiveResults> recorded_results(const Sysroot& sysroot) {
   if (sysroot.live() || !sysroot.exists(results_path))
     return std::nullopt;
   return parse_results(sysroot.read(results_path, max_input_bytes).value_or(""), sysroot.root());
+}
+
+std::optional<RecordedNvshmem> recorded_nvshmem(const Sysroot& sysroot) {
+  if (sysroot.live())
+    return std::nullopt;
+  std::map<std::array<int, 3>, std::string> releases; // with who has it
+  const auto add = [&releases](const libraries::Libraries& all, const std::string& who) {
+    for (const auto& library : all)
+      if (std::string_view(library->kind->id) == "nvshmem-host")
+        if (const auto release = libraries::release_of(library->version))
+          releases.emplace(*release, who);
+  };
+  for (const inspect::Inspected& one : inspect::Inspector(sysroot).inspect({}, 0).processes)
+    add(one.libraries, fmt::format("loaded by PID {}", one.process.pid));
+  if (releases.empty()) {
+    const auto results = recorded_results(sysroot);
+    const Environment environment = results ? results->environment : Environment();
+    const Node no_devices;
+    add(doctor::communication_libraries({sysroot, no_devices, environment}), "installed");
+  }
+  if (releases.empty())
+    return std::nullopt;
+  if (releases.size() == 1)
+    return RecordedNvshmem{releases.begin()->first, releases.begin()->second};
+  std::string list;
+  for (const auto& [release, who] : releases)
+    list += fmt::format("{}{}.{}.{}", list.empty() ? "" : ", ", release[0], release[1], release[2]);
+  return RecordedNvshmem{std::nullopt, list};
 }
 
 Findings with_recorded(Findings findings, const LiveResults& results) {

@@ -1,6 +1,7 @@
 // `gather`: a machine as an archive, and what topo, doctor and inspect take from one.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <optional>
@@ -50,6 +51,15 @@ Gathered gather(const Sysroot& sysroot, const GatherRequest& request,
 std::optional<Node> recorded_node(const Sysroot& sysroot);
 /// Empty if the root has none. Throws Error (usage) if they are damaged.
 std::optional<LiveResults> recorded_results(const Sysroot& sysroot);
+
+/// The release of NVSHMEM of a recorded node: the one that its processes have loaded, else the one
+/// that is installed.
+struct RecordedNvshmem {
+  std::optional<std::array<int, 3>> release; ///< empty: there are several
+  std::string origin;                        ///< "loaded by PID 4000", "installed", "3.4.5, 3.5.19"
+};
+/// Empty for the live machine, and if no release is known.
+std::optional<RecordedNvshmem> recorded_nvshmem(const Sysroot& sysroot);
 
 /// `findings` with those of the recorded ids as they were on the machine.
 Findings with_recorded(Findings findings, const LiveResults& results);

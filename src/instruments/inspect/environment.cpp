@@ -276,7 +276,8 @@ Findings environment_findings(const std::vector<Variable>& variables) {
     if (variable.status == "ignored")
       findings.push_back(
           {"env-ignored", Severity::warning, "",
-           fmt::format("{}={} has no effect: no library that is loaded has this name, such as {}",
+           fmt::format("{}={} has no effect: no library that the process has loaded reads this "
+                       "variable; {} was searched for its name",
                        variable.name, variable.value, variable.library),
            variable.nearest.empty()
                ? fmt::format("remove {}, or install a release of the library that has it",

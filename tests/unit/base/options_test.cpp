@@ -1,6 +1,7 @@
 #include "src/base/options.h"
 
 #include <gtest/gtest.h>
+#include <set>
 
 #include "src/base/describe_env.h"
 #include "src/base/error.h"
@@ -136,6 +137,15 @@ TEST(DescribeEnv, ForeignVariablesSayWhatTheyDoHere) {
   EXPECT_EQ(meanings.count("HOME"), 0U);
   EXPECT_TRUE(has(env.findings, "env-shadowed", "NVSHMEM_HCA_PREFIX"));
   EXPECT_TRUE(has(env.findings, "env-no-such-nvshmem-variable", "NVSHMEM_DISABLE_IB"));
+}
+
+TEST(DescribeEnv, NoVariableIsBothAnOptionAndForeign) {
+  std::set<std::string> names;
+  for (const OptionSpec& spec : option_table())
+    if (spec.nvshmem_alias)
+      names.insert("NVSHMEM_" + spec.name);
+  for (const auto& [name, meaning] : foreign_variable_table())
+    EXPECT_TRUE(names.insert(name).second) << name << ": " << meaning;
 }
 
 TEST(DescribeEnv, OffMeansOnForNvshmem) {

@@ -10,7 +10,7 @@ namespace shmemctl::html {
 namespace {
 
 Finding finding(const std::string& id, Severity severity, const std::string& subject,
-                const std::string& message = "it is so", const std::string& fix = "mend it") {
+                const std::string& message = "it is so", const std::string& fix = "replace it") {
   return {id, severity, subject, message, fix};
 }
 
@@ -118,7 +118,7 @@ TEST(Findings, OfOneIdAreOneEntryWithACount) {
   EXPECT_EQ(items[1].at("subject"),
             "bench case0, bench case1, bench case2, bench case3 and 2 more");
   EXPECT_EQ(items[1].at("message"), "PE 0");
-  EXPECT_EQ(items[1].at("fix"), "mend it");
+  EXPECT_EQ(items[1].at("fix"), "replace it");
   const json& rows = items[1].at("all").at("rows");
   ASSERT_EQ(rows.size(), 6U);
   EXPECT_EQ(rows[5].at(1), "bench case5");

@@ -766,6 +766,22 @@ TEST(SimulationText, WhatChanceExplainsIsNoDifference) {
   EXPECT_NE(other.find("a step takes 2 times as long\n"), std::string::npos) << other;
 }
 
+TEST(SimulationText, RowsOfABestMappingThatChangesNothingAreNotRepeated) {
+  const auto text_of = [](double optimal_us, bool verbose) {
+    TextStyle style;
+    style.verbose = verbose;
+    return simulation_text(
+        {{"price_of_mapping", 100 / optimal_us},
+         {"variants", {step_of_us("given", 100, 3), step_of_us("optimal", optimal_us, 3)}}},
+        style);
+  };
+  const std::string same = text_of(100, false);
+  EXPECT_NE(same.find("the best mapping is not faster\n"), std::string::npos) << same;
+  EXPECT_EQ(same.find("\noptimal "), std::string::npos) << same;
+  EXPECT_NE(text_of(100, true).find("\noptimal "), std::string::npos) << text_of(100, true);
+  EXPECT_NE(text_of(50, false).find("\noptimal "), std::string::npos) << text_of(50, false);
+}
+
 TEST(SimulationText, SaysWhoTookOverForAKilledNic) {
   nlohmann::json simulation = simulated(1);
   simulation["params"] = {{"nodes", 4}};

@@ -31,7 +31,7 @@ std::vector<Message> samples() {
   failure.host = "a";
   failure.phase = "heap";
   failure.message = std::string("PE 3 \0 \xff", 8);
-  failure.fix = "mend it";
+  failure.fix = "replace it";
   failure.code = ExitCode::deadline;
   failure.unresponsive = true;
   Status status;
@@ -75,7 +75,7 @@ TEST(FailureDetectorWire, FieldsKeepTheirValues) {
   EXPECT_EQ(failure.pe, -1);
   EXPECT_EQ(failure.message.size(), 8U);
   EXPECT_EQ(failure.code, ExitCode::deadline);
-  EXPECT_EQ(failure.fix, "mend it");
+  EXPECT_EQ(failure.fix, "replace it");
   EXPECT_TRUE(failure.unresponsive);
   EXPECT_FALSE(failure.error);
   const Failure own = std::get<Failure>(decode(encode(all[11]), max_frame_bytes).message);

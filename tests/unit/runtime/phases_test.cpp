@@ -18,7 +18,7 @@ struct Trace {
 };
 
 Phases::Step failing(const std::string& what) {
-  return [what] { throw Error(ExitCode::unavailable, what, "open", "no", "mend it"); };
+  return [what] { throw Error(ExitCode::unavailable, what, "open", "no", "replace it"); };
 }
 
 TEST(Phases, AreUndoneInReverse) {

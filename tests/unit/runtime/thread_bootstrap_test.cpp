@@ -61,7 +61,7 @@ TEST(ThreadBootstrap, AnAbortEndsTheWaits) {
   try {
     run_bootstrap_threads(3, [&](Bootstrap& bootstrap) {
       if (bootstrap.rank() == 1)
-        throw Error(ExitCode::usage, "it", "do", "no", "mend it");
+        throw Error(ExitCode::usage, "it", "do", "no", "replace it");
       bootstrap.barrier(in_seconds(60));
     });
     FAIL() << "the error was lost";
@@ -72,7 +72,7 @@ TEST(ThreadBootstrap, AnAbortEndsTheWaits) {
 
 TEST(ThreadBootstrap, AFailureOfTheJobEndsTheWaits) {
   FailureDetectors lifelines = make_failure_detectors(3);
-  lifelines[1]->announce(Error(ExitCode::finding, "it", "do", "no", "mend it"), "heap");
+  lifelines[1]->announce(Error(ExitCode::finding, "it", "do", "no", "replace it"), "heap");
   run_bootstrap_threads(3, [&](Bootstrap& bootstrap) {
     if (bootstrap.rank() == 1)
       return;

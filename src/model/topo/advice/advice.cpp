@@ -13,8 +13,8 @@ namespace shmemctl {
 namespace {
 
 const char* const deepep_note =
-    "DeepEP's high-throughput mode makes each local rank its own NVSHMEM world: no "
-    "NVSHMEM_HCA_PE_MAPPING can distinguish its ranks (a DeepEP that reads "
+    "in each rank's process: DeepEP's high-throughput mode makes each local rank its own NVSHMEM "
+    "world, and no NVSHMEM_HCA_PE_MAPPING can distinguish its ranks (a DeepEP that reads "
     "DEEP_EP_DEVICE_TO_HCA_MAPPING sets the list itself)";
 
 /// Searches for settings with which NVSHMEM, as simulated, does at least as well as the optimum.
@@ -35,7 +35,7 @@ public:
       plain.hca_pe_mapping.reset();
       plain.enable_nic_pe_mapping = false;
       if (by_default(plain, advice) || filtered(plain, advice) || pinned(plain, advice) ||
-          per_rank(plain, advice)) {
+          over_all_gpus(plain, advice) || per_rank(plain, advice)) {
         const std::vector<std::string> lines = change.lines();
         advice.lines.insert(advice.lines.begin(), lines.begin(), lines.end());
         return advice;
@@ -116,6 +116,27 @@ private:
     return true;
   }
 
+  /// One setting for all ranks, with which each considers the GPUs of the others too.
+  bool over_all_gpus(NvshmemSettings settings, Advice& advice) const {
+    if (!has_netdevs_policy(settings.version))
+      return false;
+    const bool filtered = !ports_left_out(node_, optimal_.request).empty();
+    if (filtered)
+      settings.hca_list = optimal_.request.nvshmem.hca_list;
+    settings.netdevs_policy = exclusive_netdevs_policy;
+    if (!reaches_target(simulate(settings)))
+      return false;
+    advice.lines = {filtered ? "unset NVSHMEM_HCA_PE_MAPPING NVSHMEM_ENABLE_NIC_PE_MAPPING"
+                             : "unset NVSHMEM_HCA_LIST NVSHMEM_HCA_PE_MAPPING "
+                               "NVSHMEM_ENABLE_NIC_PE_MAPPING",
+                    std::string("export NVSHMEM_NETDEVS_POLICY=") + exclusive_netdevs_policy};
+    if (filtered)
+      advice.lines.push_back("export NVSHMEM_HCA_LIST=" + shell_word(*settings.hca_list));
+    advice.note = "the same for all ranks: each then considers the other GPUs of the node, too";
+    advice.settings_per_rank.assign(pes(), settings);
+    return true;
+  }
+
   bool per_rank(const NvshmemSettings& settings, Advice& advice) const {
     const std::vector<std::string> values = devices_per_rank(node_, optimal_);
     std::vector<NvshmemSettings> ranks(pes(), settings);
@@ -131,7 +152,8 @@ private:
       advice.lines.push_back(std::move(line));
     advice.note = world_ == World::deepep_ht
                       ? deepep_note
-                      : "one list per local rank: NVSHMEM_HCA_PE_MAPPING follows the enumeration "
+                      : "in each rank's process, one list per local rank: NVSHMEM_HCA_PE_MAPPING "
+                        "follows the enumeration "
                         "order of devices and cannot express this mapping";
     advice.settings_per_rank = std::move(ranks);
     return true;
@@ -187,7 +209,8 @@ Advice advise_nccl(const Node& node, const Mapping& optimal) {
   for (std::string& value : values)
     value = "=" + value;
   advice.lines = lines_per_rank("NCCL_IB_HCA", values);
-  advice.note = "one NIC per local rank; the leading = requires exact names";
+  advice.note =
+      "in each rank's process, one NIC per local rank; the leading = requires exact names";
   return advice;
 }
 
@@ -195,7 +218,9 @@ Advice advise_ucx(const Node& node, const Mapping& optimal) {
   Advice advice;
   advice.library = "ucx";
   advice.lines = lines_per_rank("UCX_NET_DEVICES", devices_per_rank(node, optimal));
-  advice.note = "one list per local rank; UCX then uses no other device, not even TCP";
+  advice.note =
+      "in each rank's process, one list per local rank; UCX then uses no other device, not "
+      "even TCP";
   return advice;
 }
 

@@ -39,9 +39,9 @@ struct Advice {
   std::vector<NvshmemSettings> settings_per_rank;
 };
 /// For NVSHMEM one per world, each confirmed by simulation: no setting if the default is optimal,
-/// else NVSHMEM_HCA_PE_MAPPING, else one NVSHMEM_HCA_LIST per local rank; no lines if none of them
-/// works. For NCCL and UCX one each, valid in every world. Empty if a PE has no NIC, or one whose
-/// name is unknown.
+/// else NVSHMEM_HCA_PE_MAPPING, else NVSHMEM_NETDEVS_POLICY, else one NVSHMEM_HCA_LIST per local
+/// rank; no lines if none of them works. For NCCL and UCX one each, valid in every world. Empty if
+/// a PE has no NIC, or one whose name is unknown.
 std::vector<Advice> advise(const Node& node, const Mapping& optimal);
 
 } // namespace shmemctl

@@ -31,6 +31,8 @@ void apply(const std::string& variable, const std::optional<std::string>& value,
     settings.enable_nic_pe_mapping = on;
   else if (variable == "NVSHMEM_IBGDA_ENABLE_MULTI_PORT")
     settings.ibgda_multi_port = on;
+  else if (variable == "NVSHMEM_NETDEVS_POLICY")
+    settings.netdevs_policy = value.value_or("AUTO");
   else if (variable == "NVSHMEM_IB_ENABLE_IBGDA")
     settings.transport = on ? NvshmemTransport::ibgda : settings.proxy_transport;
   else if (variable == "NVSHMEM_REMOTE_TRANSPORT") {
@@ -131,12 +133,21 @@ std::vector<std::string> EnvChange::lines() const {
 }
 
 std::string EnvChange::text() const {
-  return join(lines(), "; ");
+  const bool per_rank = std::any_of(variables_.begin(), variables_.end(), [](const auto& variable) {
+    return variable.second && variable.second->size() > 1;
+  });
+  return join(lines(), "; ") +
+         (per_rank ? "  # for bash in each rank's own process, not where the job is started" : "");
 }
 
 namespace {
 
-constexpr const char* local_rank = "${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-$LOCAL_RANK}}";
+/// The index for bash of the rank that runs the line. An empty one would be 0, and every rank would
+/// silently take the first NIC: without any of the variables bash says so, and nothing is set.
+/// torchrun's variable comes first: its workers have all the same one of mpirun or srun, which
+/// started torchrun. Slurm's counts in a step only: a batch script has it too, and it is 0 there.
+constexpr const char* local_rank = "${LOCAL_RANK:-${OMPI_COMM_WORLD_LOCAL_RANK:-"
+                                   "${SLURM_STEP_ID:?run this in each rank}*0+$SLURM_LOCALID}}";
 
 /// NVSHMEM's device arrays hold that many rows, and its list one entry fewer safely.
 constexpr std::size_t max_rows = 32;
@@ -232,7 +243,7 @@ std::vector<std::string> lines_per_rank(const std::string& variable,
     words.push_back(shell_word(value));
   const std::string array = "by_rank";
   return {array + "=(" + join(words, " ") + ")",
-          "export " + variable + "=${" + array + "[" + local_rank + "]}"};
+          "export " + variable + "=${" + array + "[" + local_rank + "]:?no NIC for this rank}"};
 }
 
 std::string common_prefix(const Node& node, const Mapping& mapping) {
@@ -261,6 +272,7 @@ constexpr const char* hca_pe_mapping = "NVSHMEM_HCA_PE_MAPPING";
 constexpr const char* hca_prefix = "NVSHMEM_HCA_PREFIX";
 constexpr const char* enable_nic_pe_mapping = "NVSHMEM_ENABLE_NIC_PE_MAPPING";
 constexpr const char* enable_ibgda = "NVSHMEM_IB_ENABLE_IBGDA";
+constexpr const char* netdevs_policy = "NVSHMEM_NETDEVS_POLICY";
 constexpr const char* remote_transport = "NVSHMEM_REMOTE_TRANSPORT";
 
 template <class Predicate>
@@ -337,12 +349,16 @@ std::vector<EnvChange> list_changes(const Node& node, const MappingRequest& requ
   unpinned.nvshmem_per_pe.clear();
   if (const auto filter = leaving_out(node, unpinned, other_nics(node)))
     changes.push_back(joined(without_pe_mapping, *filter));
+  const std::vector<EnvChange> by_distance = changes;
 
   if (const auto value = hca_pe_mapping_value(node, optimal)) {
     EnvChange pinned;
     unset_list(request, pinned);
     changes.push_back(pinned.set(enable_nic_pe_mapping, "1").set(hca_pe_mapping, *value));
   }
+  if (has_netdevs_policy(request.nvshmem.version))
+    for (const EnvChange& devices : by_distance)
+      changes.push_back(joined(devices, EnvChange().set(netdevs_policy, exclusive_netdevs_policy)));
   const std::vector<std::string> lists = devices_per_rank(node, optimal);
   if (!lists.empty() && std::none_of(lists.begin(), lists.end(),
                                      [](const std::string& list) { return list.empty(); }))

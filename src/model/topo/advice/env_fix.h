@@ -33,10 +33,9 @@ public:
   /// mapping change nothing.
   MappingRequest applied_to(MappingRequest request) const;
 
-  /// `unset ...`, `export ...`, and for values per rank a bash array and an export that picks by
-  /// the launcher's local rank.
+  /// `unset ...`, `export ...`, and for values per rank the lines of lines_per_rank().
   std::vector<std::string> lines() const;
-  /// The lines as one, joined by "; ".
+  /// The lines as one, joined by "; ", and a comment where they must run in each rank.
   std::string text() const;
 
 private:
@@ -63,7 +62,7 @@ std::string devices_of_all(const Node& node, const Mapping& mapping);
 std::optional<std::string> hca_pe_mapping_value(const Node& node, const Mapping& mapping);
 
 /// `export VARIABLE=value` if all ranks have one value; else a bash array and an export that picks
-/// by the launcher's local rank.
+/// by the launcher's local rank, and fails where no variable has that rank.
 std::vector<std::string> lines_per_rank(const std::string& variable,
                                         const std::vector<std::string>& values);
 
@@ -78,8 +77,9 @@ std::vector<EnvChange> transport_changes(const Node& node, const MappingRequest&
                                          const Mapping& optimal);
 
 /// Complete sets of settings, the smallest change first: each of transport_changes() with no lists,
-/// without storage and management NICs, with pinned PEs, and with a list per local rank. For NCCL
-/// one list per local rank. None is confirmed: simulate one before printing it.
+/// without storage and management NICs, with pinned PEs, with NETDEVS_POLICY over all GPUs of the
+/// node, and with a list per local rank. For NCCL one list per local rank. None is confirmed:
+/// simulate one before printing it.
 std::vector<EnvChange> mapping_plans(const Node& node, const MappingRequest& request,
                                      const Mapping& optimal);
 

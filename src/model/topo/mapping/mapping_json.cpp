@@ -84,6 +84,8 @@ json list_json(const DeviceTable& table) {
 /// The keys that only NVSHMEM's rules have: the release, the table of devices, the lists.
 void put_nvshmem(json& object, const Node& node, const Mapping& mapping) {
   object["version"] = to_string(mapping.request.nvshmem.version);
+  if (const std::string& source = mapping.request.nvshmem.version_source; !source.empty())
+    object["version_source"] = source;
   object["generation"] = generation_letter(family_of(mapping.request.nvshmem.version));
   object["table"] = json::array();
   for (const TableEntry& row : mapping.table.entries)

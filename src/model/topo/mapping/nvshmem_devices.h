@@ -73,6 +73,7 @@ NvshmemTransport transport_of_name(std::string_view name);
 /// The variables that matter, as values.
 struct NvshmemSettings {
   NvshmemVersion version;
+  std::string version_source; ///< where it is from, if nobody asked for it: "loaded by PID 4000"
   /// The transport whose devices are mapped: IBGDA if it is enabled, else `proxy_transport`.
   NvshmemTransport transport = NvshmemTransport::ibrc;
   NvshmemTransport proxy_transport = NvshmemTransport::ibrc; ///< REMOTE_TRANSPORT
@@ -88,6 +89,12 @@ struct NvshmemSettings {
 
 /// The option HCA_PREFIX exists: since 3.4.5.
 bool has_hca_prefix(const NvshmemVersion& version);
+/// The option NETDEVS_POLICY exists: since 3.7.
+bool has_netdevs_policy(const NvshmemVersion& version);
+/// Its value with which each PE chooses as if all GPUs of the node were in its world: every PE
+/// finds the same assignment, whatever world it is in.
+inline constexpr const char* exclusive_netdevs_policy =
+    "EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE";
 
 /// One device as the verbs library enumerates it.
 struct HcaPortFacts {

@@ -108,6 +108,10 @@ bool has_hca_prefix(const NvshmemVersion& version) {
   return version >= NvshmemVersion{3, 4, 5};
 }
 
+bool has_netdevs_policy(const NvshmemVersion& version) {
+  return family_of(version) == ReleaseFamily::v3_7;
+}
+
 std::size_t hca_list_capacity(const NvshmemVersion& version) {
   return version < NvshmemVersion{3, 3, 9} ? 16 : 48;
 }
@@ -267,9 +271,8 @@ private:
   }
 
   bool is_exclusive() const {
-    return family_ == ReleaseFamily::v3_7 &&
-           equal_ignoring_case(settings_.netdevs_policy,
-                               "EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE");
+    return has_netdevs_policy(settings_.version) &&
+           equal_ignoring_case(settings_.netdevs_policy, exclusive_netdevs_policy);
   }
 
   /// The functions that the nvidia driver is bound to, by bus id. If the source has no vendors, its

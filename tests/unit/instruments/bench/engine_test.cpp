@@ -447,7 +447,7 @@ TEST_F(Engine, AnErrorInTheMiddleLeavesTheRowsBefore) {
   run.callbacks.done = [&](const std::vector<ResultRow>& so_far) { seen = so_far; };
   run.script.before_iterate = [](const Point& point) {
     if (point.size_bytes == 4096)
-      throw Error(ExitCode::unavailable, "link", "put", "it broke", "mend it");
+      throw Error(ExitCode::unavailable, "link", "put", "it broke", "replace it");
   };
   EXPECT_THROW(run.run(job.runtime()), Error);
   EXPECT_EQ(seen.size(), 2u);

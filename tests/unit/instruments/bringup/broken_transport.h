@@ -138,7 +138,7 @@ private:
     if (pe != towards_ || size_bytes < from_bytes_)
       return Defect::none;
     if (defect_ == Defect::refuse)
-      throw Error(ExitCode::unavailable, "broken device", "post", "it is broken", "mend it");
+      throw Error(ExitCode::unavailable, "broken device", "post", "it is broken", "replace it");
     return defect_;
   }
 

@@ -124,16 +124,25 @@ Scenarios redirects() {
       device.host_bridge = device.address.bus;
   };
   return {
-      {id, "off", [](Machine& m) { with_bridges(m, 0); }, pass, "ACS redirect is off at 8 bridges",
+      {id, "off", [](Machine& m) { with_bridges(m, 0); }, pass, "ACS redirect is off at 4 bridges",
        ""},
       {id, "source validation alone", [](Machine& m) { with_bridges(m, 0x01); }, pass,
        "ACS redirect is off", ""},
       {id, "on at one bridge", [](Machine& m) { with_bridges(m, 0x1d); }, warning,
-       "0000:12:00.0/config: ACS control is 0x001d",
-       "for b in 0000:12:00.0; do setpci -s $b ECAP_ACS+6.w=0:1c"},
+       "ACS control of 1 of 4 bridges: 0000:12:00.0 0x001d",
+       "sudo sh -c 'for b in 0000:12:00.0; do setpci -s $b ECAP_ACS+6.w=0:1c; done'"},
+      {id, "upstream forwarding alone", [](Machine& m) { with_bridges(m, 0x10); }, pass,
+       "ACS redirect is off", ""},
+      {id, "on at a port above all that exchange data",
+       [](Machine& m) {
+         with_bridges(m, 0);
+         m.files.write("/sys/bus/pci/devices/0000:10:01.0/config", config_bytes(4096, 0, 0x1d));
+       },
+       pass, "ACS redirect is off at 4 bridges", ""},
       {id, "only root may read", [](Machine& m) { with_bridges(m, 0x1d, 64); }, skipped,
-       "256 bytes or fewer", "sudo"},
-      {id, "not in the copy", healthy, skipped, "/sys/bus/pci/devices/*/config", "sudo"},
+       "256 bytes or fewer", "sudo shmemctl gather"},
+      {id, "not in the copy", healthy, skipped, "/sys/bus/pci/devices/*/config",
+       "sudo shmemctl gather"},
       {id, "nothing shares a host bridge", separate, skipped, "", ""},
       {id, "no GPU", [](Machine& m) { m.node = node_without_gpus(); }, skipped, "", ""},
   };
@@ -201,13 +210,15 @@ Scenarios controls() {
       {ordering, "off on one NIC", [](Machine& m) { with_nic_control(m, 0x2926); }, warning,
        "0000:14:00.0/config: PCIe device control is 0x2926",
        "for d in 0000:14:00.0; do setpci -s $d CAP_EXP+8.w=0010:0010"},
-      {ordering, "only root may read", not_root, skipped, "config: only 64 bytes", "sudo"},
+      {ordering, "only root may read", not_root, skipped, "config: only 64 bytes",
+       "sudo shmemctl gather"},
       {ordering, "no RDMA", no_rdma, skipped, "", ""},
       {request, "512 bytes", [](Machine& m) { with_nic_control(m, good_control); }, pass,
        "0000:14:00.0 512", ""},
       {request, "128 bytes on one NIC", [](Machine& m) { with_nic_control(m, 0x0936); }, warning,
        "0000:14:00.0 128", "for d in 0000:14:00.0; do setpci -s $d CAP_EXP+8.w=5000:7000"},
-      {request, "only root may read", not_root, skipped, "config: only 64 bytes", "sudo"},
+      {request, "only root may read", not_root, skipped, "config: only 64 bytes",
+       "sudo shmemctl gather"},
       {request, "a virtual RDMA device",
        [](Machine& m) {
          healthy(m);

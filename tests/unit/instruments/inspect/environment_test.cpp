@@ -107,6 +107,9 @@ TEST(InspectEnvironment, Findings) {
   const Findings ignored = findings({{"NCCL_IB_TIMEOUTS", "1"}});
   ASSERT_EQ(ignored.size(), 1U);
   EXPECT_EQ(ignored[0].id, "env-ignored");
+  EXPECT_EQ(ignored[0].message,
+            "NCCL_IB_TIMEOUTS=1 has no effect: no library that the process has loaded reads this "
+            "variable; /opt/libnccl.so.2 was searched for its name");
   EXPECT_NE(ignored[0].fix.find("did you mean NCCL_IB_TIMEOUT?"), std::string::npos);
 }
 

@@ -81,13 +81,26 @@ TEST(Advise, NothingToSetWhereNvshmemFindsIt) {
 
 TEST(Advise, OneListPerRankInHighThroughputMode) {
   const Node node = NodeBuilder::hgx(4, 2, 2).node;
-  const Mapping optimal = optimal_of(node);
+  MappingRequest request;
+  request.nvshmem.version = {3, 6, 5};
+  const Mapping optimal = optimal_of(node, request);
   const Advice advice = find(advise(node, optimal), "nvshmem", World::deepep_ht);
   ASSERT_EQ(advice.lines.size(), 3U);
   EXPECT_EQ(advice.lines[1], "by_rank=(mlx5_0:1 mlx5_1:1 mlx5_2:1 mlx5_3:1 mlx5_4:1 mlx5_5:1 "
                              "mlx5_6:1 mlx5_7:1)");
   EXPECT_TRUE(contains(advice.lines[2], "SLURM_LOCALID")) << advice.lines[2];
+  EXPECT_TRUE(contains(advice.note, "in each rank's process")) << advice.note;
   EXPECT_EQ(advice.settings_per_rank[3].hca_list, "mlx5_3:1");
+  expect_confirmed(node, optimal);
+}
+
+TEST(Advise, OneSettingForAllRanksWhereTheReleaseHasOne) {
+  const Node node = NodeBuilder::hgx(4, 2, 2).node;
+  const Mapping optimal = optimal_of(node);
+  const Advice advice = find(advise(node, optimal), "nvshmem", World::deepep_ht);
+  EXPECT_EQ(advice.lines.back(),
+            "export NVSHMEM_NETDEVS_POLICY=EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE");
+  EXPECT_EQ(advice.settings_per_rank.size(), 8U);
   expect_confirmed(node, optimal);
 }
 

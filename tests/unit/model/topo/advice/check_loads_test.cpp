@@ -48,7 +48,22 @@ TEST(MappingCollapse, TwoRanksBehindOneSwitchMissTheTwin) {
                        "are idle"))
       << collapse->message;
   EXPECT_TRUE(contains(collapse->message, "half the bandwidth")) << collapse->message;
-  EXPECT_TRUE(contains(collapse->fix, "(mlx5_0:1 mlx5_1:1 ")) << collapse->fix;
+  EXPECT_EQ(collapse->fix,
+            "export NVSHMEM_NETDEVS_POLICY=EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE");
+}
+
+TEST(MappingCollapse, BeforeNetdevsPolicyEachRankGetsAListThatFailsOutsideOfARank) {
+  const Node node = NodeBuilder::hgx(4, 2, 2).node;
+  MappingRequest request = request_for(node, World::deepep_ht);
+  request.nvshmem.version = {3, 6, 5};
+  const Findings findings = checked(node, request);
+  const Finding* collapse = find(findings, "mapping-collapse");
+  ASSERT_NE(collapse, nullptr) << ids(findings);
+  EXPECT_EQ(collapse->fix,
+            "by_rank=(mlx5_0:1 mlx5_1:1 mlx5_2:1 mlx5_3:1 mlx5_4:1 mlx5_5:1 mlx5_6:1 mlx5_7:1); "
+            "export NVSHMEM_HCA_LIST=${by_rank[${LOCAL_RANK:-${OMPI_COMM_WORLD_LOCAL_RANK:-"
+            "${SLURM_STEP_ID:?run this in each rank}*0+$SLURM_LOCALID}}]:?no NIC for this rank}"
+            "  # for bash in each rank's own process, not where the job is started");
 }
 
 TEST(MappingCollapse, NotInTheNodesOwnWorld) {

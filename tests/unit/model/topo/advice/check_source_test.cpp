@@ -49,6 +49,16 @@ TEST(CheckSource, ManyNotesAreFewFindingsThatCountTheRest) {
   EXPECT_TRUE(contains(findings.back().message, "15 more")) << findings.back().message;
 }
 
+TEST(CheckSource, WhoReadsACopyIsNotSentToDoctorOnThisMachine) {
+  Node node = NodeBuilder::from_matrix({"mlx5_0"}, {{"PIX"}});
+  node.notes = {"a file was not readable"};
+  node.format = "sysroot";
+  EXPECT_TRUE(contains(check_source(node).at(0).fix, "on that host"));
+  EXPECT_TRUE(contains(check_source(node).at(0).fix, "sudo shmemctl gather -o node.tar.zst"));
+  node.format = "live";
+  EXPECT_EQ(check_source(node).at(0).fix, "run shmemctl doctor to see what is missing");
+}
+
 TEST(CheckSource, AFileWithoutAnyDeviceIsNotWell) {
   const Node node = read_nccl_xml("<system version=\"1\"><cpu numaid=\"0\">"
                                   "<pci busid=\"0:1:0.0\"/></cpu></system>",

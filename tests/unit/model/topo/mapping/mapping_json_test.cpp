@@ -20,6 +20,7 @@ TEST(MappingJson, HasTheContractsKeys) {
   const json object = mapping_json(node, mapping, {{World::node, "ucx", {"line"}, "note", {}}});
   EXPECT_EQ(object["policy"], "nvshmem");
   EXPECT_EQ(object["version"], "3.5.0");
+  EXPECT_FALSE(object.contains("version_source"));
   EXPECT_EQ(object["generation"], "E");
   EXPECT_EQ(object["world"], "node");
   EXPECT_EQ(object["pes"][1]["pe"], 1);
@@ -37,6 +38,16 @@ TEST(MappingJson, HasTheContractsKeys) {
   EXPECT_EQ(object["list"]["unmatched"][0]["name"], "mlx5_9");
   EXPECT_EQ(object["list"]["entries"][0]["port"], nullptr);
   EXPECT_EQ(object["advice"][0]["lines"], (json{"line"}));
+}
+
+TEST(MappingJson, SaysWhereAReleaseThatNobodyAskedForIsFrom) {
+  const Node node = NodeBuilder::hgx(2).node;
+  MappingRequest request;
+  request.gpus = assign_gpus(node, -1, {});
+  request.nvshmem.version = {3, 4, 5};
+  request.nvshmem.version_source = "loaded by PID 4000";
+  EXPECT_EQ(mapping_json(node, map_nics(node, request), {})["version_source"],
+            "loaded by PID 4000");
 }
 
 TEST(MappingJson, WhatDoesNotApplyIsNullWithAReason) {
