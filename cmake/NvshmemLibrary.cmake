@@ -75,6 +75,7 @@ foreach(name NVSHMEM nvshmem)
 endforeach()
 
 # Who has built the binary alone has no such library: then it is left out, with a line that says so.
+include(GNUInstallDirs) # CMAKE_INSTALL_LIBDIR, which Install.cmake would set too late
 set(nvshmem_device_headers "")
 foreach(header ${SHMEMCTL_DEVICE_HEADERS})
   get_filename_component(folder ${header} DIRECTORY)

@@ -201,7 +201,8 @@ class Installed(Compiled):
         tree = prefix / "nvshmem-compat"
         for file in [*tree.rglob("*.h"), *tree.rglob("*.cuh"), *tree.rglob("*.cmake")]:
             self.assertNotIn(str(BUILD), file.read_text(encoding="utf-8"), file)
-        self.assertTrue((tree / "lib" / "libshmemctl_all.a").resolve().is_relative_to(prefix.resolve()))
+        runtime = (tree / "lib" / "libshmemctl_all.a").resolve()
+        self.assertTrue(runtime.is_file() and runtime.is_relative_to(prefix.resolve()), runtime)
         self.assertFalse((prefix / "include" / "nvshmem.h").exists())
         for package in ("NVSHMEM", "nvshmem"):
             with self.subTest(package=package):
