@@ -316,6 +316,44 @@ void test_teams() {
   nvshmem_barrier_all();
 }
 
+/// All PEs in reverse, and all but the first, which has no part in the second.
+void test_teams_by_id() {
+  auto* const id = static_cast<nvshmemx_team_uniqueid_t*>(nvshmem_calloc(1, sizeof(*id)));
+  nvshmem_team_config_t config = NVSHMEM_TEAM_CONFIG_INITIALIZER;
+  const long mask = NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID;
+  nvshmem_team_t team = 77;
+  CHECK(nvshmemx_team_init(&team, &config, mask, n, me) != 0); // no id
+  CHECK(team == NVSHMEM_TEAM_INVALID);
+  for (int first = 0; first < 2 && first < n; ++first) {
+    const int root = n - 1;
+    if (me == root) {
+      CHECK(nvshmemx_team_get_uniqueid(&config.uniqueid) == 0);
+      CHECK(config.uniqueid != NVSHMEM_TEAM_UNIQUID_INITIALIZER);
+      for (int pe = 0; pe < n; ++pe)
+        nvshmem_uint64_put(id, &config.uniqueid, 1, pe);
+    }
+    nvshmem_barrier_all();
+    config.uniqueid = nvshmem_uint64_g(id, me);
+    nvshmem_barrier_all();
+    if (me < first)
+      continue;
+    CHECK(nvshmemx_team_init(&team, &config, 0, n - first, root - me) != 0);
+    CHECK(nvshmemx_team_init(&team, nullptr, mask, n - first, root - me) != 0);
+    CHECK(nvshmemx_team_init(&team, &config, mask, n + 1, root - me) != 0);
+    CHECK(nvshmemx_team_init(&team, &config, mask, n - first, n - first) != 0);
+    CHECK(team == NVSHMEM_TEAM_INVALID);
+    CHECK(nvshmemx_team_init(&team, &config, mask, n - first, root - me) == 0);
+    CHECK(team >= NVSHMEM_TEAMS_MIN);
+    check_team(team, root - me, n - first);
+    for (int i = 0; i < n - first; ++i)
+      CHECK(nvshmem_team_translate_pe(team, i, NVSHMEM_TEAM_WORLD) == root - i);
+    CHECK(nvshmem_barrier(team) == 0);
+    nvshmem_team_destroy(team);
+    check_team(team, -1, -1);
+  }
+  nvshmem_free(id);
+}
+
 /// As the fake driver reads a CUmodule.
 struct Variable {
   const char* name;
@@ -363,6 +401,7 @@ void test_all(int nodes) {
   test_signals();
   test_predefined_teams(nodes);
   test_teams();
+  test_teams_by_id();
   test_what_kernels_get();
 }
 
