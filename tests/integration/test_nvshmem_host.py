@@ -143,7 +143,7 @@ class OverAFakeDriver(Compiled):
     def test_thread_levels(self):
         self.assertEqual(self.run_pes(1, "level"), (0, "", ""))
 
-    def test_predefined_teams_over_nodes(self):
+    def test_over_nodes(self):
         for n_pes, nodes in ((2, 2), (3, 2), (4, 2), (5, 2), (5, 3), (4, 4)):
             with self.subTest(n_pes=n_pes, nodes=nodes):
                 self.assertEqual(self.run_pes(n_pes, "nodes", str(nodes), options=("--nodes", str(nodes))), (0, "", ""))
