@@ -85,18 +85,18 @@ if(NOT SHMEMCTL_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
   add_link_options($<$<STREQUAL:${type},EXECUTABLE>:-pie> LINKER:-z,relro LINKER:-z,now)
 endif()
 
-# position_independent(TARGET...): objects that a shared library may be linked from, too. (One that is opened
-# by dlopen() also needs the general model of thread_local variables, which CUDA's static runtime has.)
+# position_independent(TARGET...): objects that a shared library is linked from (NvshmemLibrary.cmake), too.
 # They should cost a binary next to nothing (not measured): nobody replaces one of their functions, so these
-# are inlined, and the linker turns what goes through tables, thread_local variables with it, into what
-# -fPIE has.
+# are inlined, and the linker turns what goes through tables, and calls for the address of a thread_local
+# variable, into what -fPIE has. Their thread_local variables have the general model: a library with a single
+# one of -ftls-model=initial-exec asks for all of its thread_local memory in the block that the C library
+# reserves at the start, and CUDA's static runtime alone has 4096 bytes, so that dlopen() refuses it.
 function(position_independent)
   foreach(target ${ARGN})
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-    foreach(option -fno-semantic-interposition -ftls-model=initial-exec)
-      target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C,CXX>:${option}>
-                             $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${option}>)
-    endforeach()
+    set(option -fno-semantic-interposition)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C,CXX>:${option}>
+                           $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${option}>)
   endforeach()
 endfunction()
 

@@ -2,6 +2,7 @@
 # nvshmem-compat/ in the build folder, a tree of its own, so that nobody gets it for NVSHMEM by accident.
 #   libnvshmem_host.a    for host code: a linker script over libnvshmem_compat.a (these sources) and
 #                        libshmemctl_all.a
+#   libnvshmem_host.so   the same as a shared library, which extensions of one process share
 #   libnvshmem_device.a  for kernels, relocatable device code
 #   libnvshmem.a         both in one archive, which device links read too
 set(nvshmem_source ${CMAKE_SOURCE_DIR}/src/runtime/nvshmem)
@@ -28,6 +29,38 @@ add_library(shmemctl_nvshmem_host STATIC $<TARGET_OBJECTS:shmemctl_nvshmem_objec
 set_target_properties(shmemctl_nvshmem_host PROPERTIES OUTPUT_NAME nvshmem_compat LINKER_LANGUAGE CXX
   ARCHIVE_OUTPUT_DIRECTORY ${nvshmem_build}/lib)
 target_link_libraries(shmemctl_nvshmem_host PRIVATE shmemctl_core)
+
+# The shared library: the objects, of the core what they use, and a C++ and a CUDA runtime that nobody else
+# sees. Of hwloc, expat and zstd the shared ones: the static ones of distributions are for executables. It is
+# not made where one is missing, nor with sanitizers, whose runtime a program must have by itself, nor in
+# the portable build, which has no other libraries.
+set(nvshmem_shared_needs)
+foreach(name hwloc expat zstd)
+  string(TOUPPER ${name}_SHARED variable)
+  find_library(${variable} NAMES lib${name}.so)
+  mark_as_advanced(${variable})
+  list(APPEND nvshmem_shared_needs ${${variable}})
+endforeach()
+set(nvshmem_shared)
+if(HWLOC_SHARED AND EXPAT_SHARED AND ZSTD_SHARED AND NOT SHMEMCTL_SANITIZE AND NOT SHMEMCTL_PORTABLE)
+  set(nvshmem_shared ${nvshmem_build}/lib/libnvshmem_host.so)
+  # A launch needs the CUDA runtime of the program's own module, so it comes from the device library.
+  set(nvshmem_exports ${CMAKE_BINARY_DIR}/generated/nvshmem_host.map)
+  file(CONFIGURE OUTPUT ${nvshmem_exports} CONTENT
+"{
+  global: nvshmem_*; nvshmemx_*; nvshmemi_*;
+  local: nvshmemx_collective_launch; nvshmemx_collective_launch_query_gridsize; *;
+};
+" @ONLY)
+  add_library(shmemctl_nvshmem_shared SHARED $<TARGET_OBJECTS:shmemctl_nvshmem_objects>)
+  set_target_properties(shmemctl_nvshmem_shared PROPERTIES OUTPUT_NAME nvshmem_host LINKER_LANGUAGE CXX
+    LIBRARY_OUTPUT_DIRECTORY ${nvshmem_build}/lib LINK_DEPENDS "${nvshmem_exports};$<TARGET_FILE:shmemctl_core>")
+  add_dependencies(shmemctl_nvshmem_shared shmemctl_core)
+  target_link_options(shmemctl_nvshmem_shared PRIVATE -static-libstdc++ -static-libgcc
+    LINKER:--version-script=${nvshmem_exports} LINKER:-z,defs LINKER:--as-needed LINKER:--gc-sections)
+  target_link_libraries(shmemctl_nvshmem_shared PRIVATE $<TARGET_FILE:shmemctl_core> CUDA::cudart_static
+                        ${nvshmem_shared_needs} Threads::Threads ${CMAKE_DL_LIBS} m rt)
+endif()
 
 # A kernel takes as many registers as the functions that it may call, and programs launch blocks of
 # 1024 threads.
@@ -62,6 +95,9 @@ add_custom_command(OUTPUT ${nvshmem_merged}
           ${CMAKE_BINARY_DIR}/generated/merge_nvshmem.mri ${CMAKE_SOURCE_DIR}/cmake/MergeLibrary.cmake
   COMMENT "Merging libnvshmem.a" VERBATIM)
 add_custom_target(shmemctl_nvshmem ALL DEPENDS ${nvshmem_merged})
+if(nvshmem_shared)
+  add_dependencies(shmemctl_nvshmem shmemctl_nvshmem_shared)
+endif()
 
 # find_package(NVSHMEM) and find_package(nvshmem), for the build folder as for what is installed.
 file(STRINGS ${nvshmem_source}/include/nvshmem_compat/version.h lines REGEX "define NVSHMEM_VENDOR_[A-Z]+_VERSION +[0-9]+")

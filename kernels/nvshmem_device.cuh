@@ -5,4 +5,5 @@
 #include "kernels/device/call_check.cuh"
 #include "kernels/device/device_library.cuh"
 #include "kernels/device/maxloc.cuh"
+#include "kernels/device/pending_transfers.cuh"
 #include "kernels/shmem_device.cuh"

@@ -26,6 +26,12 @@ struct Grid {
     return static_cast<int>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
   }
   static __device__ int size() { return static_cast<int>(gridDim.x * gridDim.y * gridDim.z); }
+  /// A number of this launch, which other launches of the context do not have.
+  static __device__ std::uint64_t launch() {
+    std::uint64_t number;
+    asm("mov.u64 %0, %%gridid;" : "=l"(number));
+    return number;
+  }
 };
 
 struct Warp {

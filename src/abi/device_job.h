@@ -39,6 +39,7 @@ enum class WaitKind : std::uint64_t {
   no_such_team,  ///< `seen` is not the number of a team; the largest is `expected`
   no_such_value, ///< `seen` is none of the call's comparisons or operations
   calls_differ,  ///< this PE's CollectiveCall is `expected`, that of PE `peer` is `seen`
+  not_complete,  ///< DeviceCall `expected` of this thread may still use the memory at `seen`
   exit_asked     ///< not an error of the library: the kernel asked the job to end, with `seen`
 };
 
@@ -122,6 +123,26 @@ struct CollectiveCall {
   }
 };
 
+/// What threads have begun by `_nbi` calls, in jobs whose calls are checked
+/// (kernels/device/pending_transfers.cuh). In memory of the device.
+struct PendingTransfers {
+  static constexpr int of_thread = 4;     ///< a thread's last ones are kept
+  static constexpr int threads_bits = 14; ///< threads share entries by a hash: the last one has it
+  struct Transfer {
+    std::uint64_t begin, size_bytes; ///< of this PE's side
+    std::uint64_t call;              ///< a DeviceCall
+    std::uint64_t completions;       ///< as counted when it began
+  };
+  struct OfThread {
+    std::uint64_t users;          ///< 0: nobody uses this entry
+    std::uint64_t launch, thread; ///< whose it is
+    std::uint64_t turn;           ///< which of `last` comes next, modulo of_thread
+    Transfer last[of_thread];
+  };
+  std::uint64_t completions; ///< calls of this PE that may have completed transfers
+  OfThread threads[1 << threads_bits];
+};
+
 namespace device {
 
 /// Why a network operation of a kernel failed: what WaitReport says, by its kind.
@@ -188,9 +209,10 @@ struct DeviceJob {
   const TeamState* teams;      ///< [limits::max_teams]; 0 is SHMEM_TEAM_WORLD
   const std::int32_t* members; ///< what TeamState::member_offset indexes
   WaitReport* report;
-  std::uint64_t timeout_ns; ///< of each wait
-  DeviceNetwork network;    ///< to PEs that are `unreachable`
-  std::uint32_t checked;    ///< 1: calls by NVSHMEM's names check their arguments (CHECK)
+  std::uint64_t timeout_ns;  ///< of each wait
+  DeviceNetwork network;     ///< to PEs that are `unreachable`
+  PendingTransfers* pending; ///< nullptr unless `checked`
+  std::uint32_t checked;     ///< 1: calls by NVSHMEM's names check their arguments (CHECK)
 };
 
 /// Sets the by-value deltas and `all_mapped` from the host's tables, which are indexed by PE.

@@ -361,7 +361,8 @@ bool usable(const std::vector<int>& members, int my_number, int pe, int n_pes) {
          std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
 }
 
-/// Attempts of one creation have different keys.
+/// Attempts of one creation have different keys, and so has the search for its members.
+constexpr std::uint64_t attempt_with_numbers = ~std::uint64_t{0};
 std::uint64_t key_of(std::uint64_t id, std::uint64_t attempt) {
   const std::uint64_t key = slot_masks::mixed(id, attempt);
   return key == 0 ? 1 : key;
@@ -395,10 +396,7 @@ std::optional<TeamId> Teams::from_unique_id(std::uint64_t id, int my_number,
     agreed = agree_by_id(id, key_of(id, attempt), record, mask_to_publish(claim, team.list.size()),
                          my_number, members);
   }
-  {
-    const std::lock_guard lock(mutex_);
-    free_records_ |= slot_masks::bit(record);
-  }
+  give_back_record(record);
   const TeamId slot = slot_masks::lowest(agreed);
   if (slot == invalid_team)
     return std::nullopt;
@@ -422,6 +420,65 @@ int Teams::take_record(std::uint64_t id) {
       },
       step);
   return taken;
+}
+
+void Teams::give_back_record(int record) {
+  const std::lock_guard lock(mutex_);
+  free_records_ |= slot_masks::bit(record);
+}
+
+/// A record with a key of its own shows this PE's number, until all the others have acknowledged
+/// that they have read it. The agreement that follows ends when all members are in it, so a later
+/// use of the same id finds none of these records.
+std::optional<TeamId> Teams::from_numbers(std::uint64_t id, int my_number, int n_members) {
+  if (n_members < 1 || n_members > rma_.n_pes() || my_number < 0 || my_number >= n_members)
+    return std::nullopt;
+  const auto count = static_cast<std::uint64_t>(static_cast<std::uint32_t>(n_members));
+  std::vector<int> members(index_of(n_members), -1);
+  std::vector<bool> found(index_of(rma_.n_pes()), false);
+  members[index_of(my_number)] = rma_.pe();
+  found[index_of(rma_.pe())] = true;
+  int missing = n_members - 1;
+
+  const std::uint64_t key = key_of(id, attempt_with_numbers);
+  const int record = take_record(id);
+  TeamRendezvous& own = sync_[record].rendezvous;
+  store_flag(own.list, count << 32 | static_cast<std::uint64_t>(my_number));
+  store_flag(own.acks, 0);
+  store_flag(own.key, key);
+  const auto look_at = [&](int pe) {
+    const TeamRendezvous* const theirs = find_record(id, key, pe);
+    if (!theirs)
+      return;
+    const std::uint64_t shown = load_flag(rma_, theirs->list, pe);
+    const auto number = static_cast<std::size_t>(shown & 0xffff'ffff);
+    if (shown >> 32 != count)
+      throw Error(ExitCode::usage, "PE " + std::to_string(pe), "make a team by its unique id",
+                  "it expects " + std::to_string(shown >> 32) + " members, PE " +
+                      std::to_string(rma_.pe()) + " expects " + std::to_string(count),
+                  "pass the same number of members on all of them");
+    if (members[number] >= 0)
+      throw Error(ExitCode::usage, "PE " + std::to_string(pe), "make a team by its unique id",
+                  "it has number " + std::to_string(number) + " in the team, as PE " +
+                      std::to_string(members[number]) + " has",
+                  "pass another number from 0 to " + std::to_string(count - 1) + " on each member");
+    members[number] = pe;
+    found[index_of(pe)] = true;
+    --missing;
+    add_to_flag(rma_, const_cast<TeamRendezvous*>(theirs)->acks, 1, pe);
+  };
+  rma_.wait(
+      [&] {
+        for (int pe = 0; pe < rma_.n_pes() && missing > 0; ++pe)
+          if (!found[index_of(pe)])
+            look_at(pe);
+        return missing == 0;
+      },
+      step);
+  rma_.wait_until(&own.acks.value, Compare::greater_equal, count - 1, step);
+  store_flag(own.key, 0);
+  give_back_record(record);
+  return from_unique_id(id, my_number, members);
 }
 
 const TeamRendezvous* Teams::find_record(std::uint64_t id, std::uint64_t key, int pe) const {

@@ -79,6 +79,10 @@ public:
   /// members. Throws Error (usage) if the members' lists differ, (deadline) if one does not arrive.
   std::optional<TeamId> from_unique_id(std::uint64_t id, int my_number,
                                        const std::vector<int>& members);
+  /// The same where members know their own numbers, of 0 to n_members - 1, but not each other: each
+  /// looks among all PEs for the others that have begun with this id. Nothing if there are no such
+  /// numbers. Throws Error (usage) too if two members have one number, or count differently.
+  std::optional<TeamId> from_numbers(std::uint64_t id, int my_number, int n_members);
 
   /// Collective over the team. Predefined teams stay.
   void destroy(TeamId team);
@@ -117,6 +121,7 @@ private:
                             int my_number, const std::vector<int>& members);
   const TeamRendezvous* find_record(std::uint64_t id, std::uint64_t key, int pe) const;
   int take_record(std::uint64_t id);
+  void give_back_record(int record);
 
   /// Mask of free slots that a team could have if all its lists (this many members in total) are
   /// stored here, with the flags that an agreement needs.

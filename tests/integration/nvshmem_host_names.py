@@ -58,6 +58,8 @@ int nvshmem_team_split_strided(nvshmem_team_t, int, int, int, const nvshmem_team
 int nvshmem_team_split_2d(nvshmem_team_t, int, const nvshmem_team_config_t*, long, nvshmem_team_t*, \
 const nvshmem_team_config_t*, long, nvshmem_team_t*)
 void nvshmem_team_destroy(nvshmem_team_t)
+int nvshmemx_team_get_uniqueid(nvshmemx_team_uniqueid_t*)
+int nvshmemx_team_init(nvshmem_team_t*, nvshmem_team_config_t*, long, int, int)
 void nvshmem_fence()
 void nvshmem_quiet()
 int nvshmem_barrier(nvshmem_team_t)

@@ -76,7 +76,7 @@ class Names(Compiled):
                            ("nvshmemx_qp_create(1, nullptr)", "tier C"), ("nvshmemx_qp_quiet_warp(0)", "tier C"),
                            ("nvshmemx_qp_int_put_nbi_block(p, p, 4, 1, 0)", "tier C"),
                            ("nvshmemx_region_start(p)", "tier C"), ("nvshmemx_ask_smem(p)", "tier C"),
-                           ("nvshmemx::tile_put(p)", "tier C"), ("nvshmemx_team_init(p, p, 0, 1, 0)", "split_strided")):
+                           ("nvshmemx::tile_put(p)", "tier C")):
             with self.subTest(call=call):
                 said = self.refused(f"#include <nvshmemx.h>\nint main() {{ int* p = nullptr; (void)p; {call}; }}\n")
                 self.assertRegex(said, rf"is not in this library: .*{tier}")
@@ -143,7 +143,7 @@ class OverAFakeDriver(Compiled):
     def test_thread_levels(self):
         self.assertEqual(self.run_pes(1, "level"), (0, "", ""))
 
-    def test_predefined_teams_over_nodes(self):
+    def test_over_nodes(self):
         for n_pes, nodes in ((2, 2), (3, 2), (4, 2), (5, 2), (5, 3), (4, 4)):
             with self.subTest(n_pes=n_pes, nodes=nodes):
                 self.assertEqual(self.run_pes(n_pes, "nodes", str(nodes), options=("--nodes", str(nodes))), (0, "", ""))

@@ -316,6 +316,45 @@ void test_teams() {
   nvshmem_barrier_all();
 }
 
+/// All PEs in reverse, and all but the first, which has no part in the second.
+void test_teams_by_id() {
+  auto* const id =
+      static_cast<nvshmemx_team_uniqueid_t*>(nvshmem_calloc(1, sizeof(nvshmemx_team_uniqueid_t)));
+  nvshmem_team_config_t config = NVSHMEM_TEAM_CONFIG_INITIALIZER;
+  const long mask = NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID;
+  nvshmem_team_t team = 77;
+  CHECK(nvshmemx_team_init(&team, &config, mask, n, me) != 0); // no id
+  CHECK(team == NVSHMEM_TEAM_INVALID);
+  for (int first = 0; first < 2 && first < n; ++first) {
+    const int root = n - 1;
+    if (me == root) {
+      CHECK(nvshmemx_team_get_uniqueid(&config.uniqueid) == 0);
+      CHECK(config.uniqueid != NVSHMEM_TEAM_UNIQUID_INITIALIZER);
+      for (int pe = 0; pe < n; ++pe)
+        nvshmem_uint64_put(id, &config.uniqueid, 1, pe);
+    }
+    nvshmem_barrier_all();
+    config.uniqueid = nvshmem_uint64_g(id, me);
+    nvshmem_barrier_all();
+    if (me < first)
+      continue;
+    CHECK(nvshmemx_team_init(&team, &config, 0, n - first, root - me) != 0);
+    CHECK(nvshmemx_team_init(&team, nullptr, mask, n - first, root - me) != 0);
+    CHECK(nvshmemx_team_init(&team, &config, mask, n + 1, root - me) != 0);
+    CHECK(nvshmemx_team_init(&team, &config, mask, n - first, n - first) != 0);
+    CHECK(team == NVSHMEM_TEAM_INVALID);
+    CHECK(nvshmemx_team_init(&team, &config, mask, n - first, root - me) == 0);
+    CHECK(team >= NVSHMEM_TEAMS_MIN);
+    check_team(team, root - me, n - first);
+    for (int i = 0; i < n - first; ++i)
+      CHECK(nvshmem_team_translate_pe(team, i, NVSHMEM_TEAM_WORLD) == root - i);
+    CHECK(nvshmem_barrier(team) == 0);
+    nvshmem_team_destroy(team);
+    check_team(team, -1, -1);
+  }
+  nvshmem_free(id);
+}
+
 /// As the fake driver reads a CUmodule.
 struct Variable {
   const char* name;
@@ -363,7 +402,45 @@ void test_all(int nodes) {
   test_signals();
   test_predefined_teams(nodes);
   test_teams();
+  test_teams_by_id();
   test_what_kernels_get();
+}
+
+/// With PEs whose memory is not mapped. There a quiet waits for kernels, too, and would launch one.
+void test_over_nodes() {
+  constexpr int words = 1000;
+  auto* const data = static_cast<int*>(nvshmem_calloc(words, sizeof(int)));
+  auto* const signals = static_cast<std::uint64_t*>(nvshmem_calloc(2, 8));
+  for (int pe = 0; pe < n; ++pe)
+    CHECK((nvshmem_ptr(data, pe) != nullptr) ==
+          (nvshmem_team_translate_pe(NVSHMEM_TEAM_WORLD, pe, NVSHMEM_TEAM_SHARED) >= 0));
+  std::vector<int> own(words), seen(words);
+  for (int i = 0; i < words; ++i)
+    own[static_cast<std::size_t>(i)] = value_of<int>(me, i);
+  nvshmem_int_put_signal(data, own.data(), words, signals, 5, NVSHMEM_SIGNAL_SET, next_pe());
+  CHECK(nvshmem_signal_wait_until(signals, NVSHMEM_CMP_EQ, 5) == 5);
+  nvshmem_int_get(seen.data(), data, words, me);
+  for (int i = 0; i < words; ++i)
+    CHECK(seen[static_cast<std::size_t>(i)] == value_of<int>(previous_pe(), i));
+  nvshmemx_signal_op(signals + 1, 7, NVSHMEM_SIGNAL_SET, next_pe());
+  CHECK(nvshmem_signal_wait_until(signals + 1, NVSHMEM_CMP_GE, 1) == 7);
+  nvshmem_sync_all(); // all have got theirs
+  nvshmem_int_get(seen.data(), data, words, next_pe());
+  CHECK(seen == own);
+  CHECK(nvshmem_int_g(data + 3, next_pe()) == own[3]);
+  // The first PE has no part in the team.
+  nvshmem_team_config_t config = NVSHMEM_TEAM_CONFIG_INITIALIZER;
+  config.uniqueid = 1;
+  nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
+  if (me > 0) {
+    CHECK(nvshmemx_team_init(&team, &config, NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID, n - 1,
+                             n - 1 - me) == 0);
+    check_team(team, n - 1 - me, n - 1);
+    CHECK(nvshmem_team_sync(team) == 0);
+    nvshmem_team_destroy(team);
+  }
+  nvshmem_free(signals);
+  nvshmem_free(data);
 }
 
 /// Without a launcher: the first process passes the id on as a file.
@@ -530,6 +607,7 @@ int main(int argc, char** argv) {
     test_signals();
   } else if (mode == "nodes") {
     test_predefined_teams(std::atoi(argv[2]));
+    test_over_nodes();
   } else if (!mode.empty() && mode != "level") {
     make_mistake(mode);
     return 0;

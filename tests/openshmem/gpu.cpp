@@ -80,6 +80,7 @@ void test_what_kernels_get() {
   CHECK(job.timeout_ns == (seconds ? std::stoull(seconds) : 86400u) * 1000000000u);
   const char* checked = std::getenv("SHMEMCTL_CHECK");
   CHECK(job.checked == (checked && *checked == '1' ? 1u : 0u));
+  CHECK((job.pending != nullptr) == (job.checked != 0));
   CHECK(job.teams[0].in_use == 1);
   shmem_team_t even;
   shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2, (n + 1) / 2, nullptr, 0, &even);

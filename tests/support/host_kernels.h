@@ -31,6 +31,13 @@ public:
       fill(pe, n_pes, heap_bytes, wait_s);
   }
 
+  /// That PE's calls by NVSHMEM's names check their arguments.
+  void check_calls(int pe) {
+    Pe& mine = *pes_[static_cast<std::size_t>(pe)];
+    mine.pending = std::make_unique<PendingTransfers>();
+    mine.job.pending = mine.pending.get();
+    mine.job.checked = 1;
+  }
   DeviceJob& job(int pe) { return pes_[static_cast<std::size_t>(pe)]->job; }
   device::HostNetwork& network(int pe) { return pes_[static_cast<std::size_t>(pe)]->network; }
   const WaitReport& report(int pe) const { return pes_[static_cast<std::size_t>(pe)]->report; }
@@ -88,6 +95,7 @@ public:
 
   /// Every thread of every block of every PE calls it; returns when all have returned.
   void run(HostShape shape, const std::function<void(const DeviceJob&)>& kernel) {
+    ++device::host_launches;
     std::vector<std::unique_ptr<device::HostBlock>> blocks;
     std::vector<std::thread> threads;
     for (const std::unique_ptr<Pe>& pe : pes_)
@@ -128,6 +136,7 @@ private:
     std::vector<std::int64_t> heap_deltas, cells_deltas;
     std::vector<std::uint8_t> paths;
     device::HostNetwork network;
+    std::unique_ptr<PendingTransfers> pending;
     WaitReport report{};
     DeviceJob job{};
   };

@@ -37,6 +37,8 @@ CudaGpuRuntime::CudaGpuRuntime(std::shared_ptr<const cuda::Device> device, GpuSe
   choose_paths();
   store_deltas();
   make_heap();
+  if (setup_.options->boolean("CHECK"))
+    pending_ = std::make_unique<KernelArray<PendingTransfers>>(make_cuda_kernel_memory(device_), 1);
   device_->require(device_->call().ctx_set_current(device_->context()),
                    "make the context current of");
   log(LogLevel::info, "gpu",
@@ -152,6 +154,7 @@ DeviceJob CudaGpuRuntime::job() const {
         reinterpret_cast<const std::uint8_t*>(deltas + 2 * paths_by_pe_.size());
   job.report = &report();
   job.timeout_ns = static_cast<std::uint64_t>(timeout_s_ * 1e9);
+  job.pending = pending_ ? pending_->data() : nullptr;
   job.checked = setup_.options->boolean("CHECK") ? 1 : 0;
   return job;
 }

@@ -10,6 +10,7 @@
 #include "src/runtime/gpu/cuda_gpu_memory.h"
 #include "src/runtime/gpu/cuda_user_buffers.h"
 #include "src/runtime/gpu/gpu_runtime.h"
+#include "src/runtime/gpu/kernel_memory.h"
 
 namespace shmemctl {
 
@@ -74,6 +75,7 @@ private:
   cuda::HostBuffer report_;
   std::vector<std::int64_t> deltas_here_; ///< of the heap by PE, then of the cells
   cuda::DeviceBuffer deltas_; ///< of the heap by PE, then of the cells; then paths (one byte each)
+  std::unique_ptr<KernelArray<PendingTransfers>> pending_; ///< with CHECK
   std::unique_ptr<SymmetricHeap> heap_;
   std::mutex heap_mutex_; ///< of allocate() and free()
   std::atomic<std::uint64_t> heap_bytes_{0};

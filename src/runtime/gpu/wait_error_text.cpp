@@ -118,6 +118,16 @@ WaitErrorText wrong_argument(const WaitReport& report, const std::string& messag
           fmt::format("{} is wrong: {}", name_of_argument(report.argument), message), fix};
 }
 
+/// A transfer that no call has completed yet, and a call that needs it complete.
+WaitErrorText not_complete(const WaitReport& report) {
+  const auto earlier = static_cast<DeviceCall>(report.expected);
+  const char* const use = earlier == DeviceCall::get_nbi ? "write to" : "read";
+  return wrong_argument(report,
+                        fmt::format("an earlier {} of this thread may still {} {:#x}",
+                                    name_of_call(earlier), use, report.seen),
+                        "call nvshmem_quiet between the two calls");
+}
+
 std::string describe_call(std::uint64_t word, DeviceCall other) {
   const CollectiveCall call = CollectiveCall::of(word);
   std::string text = fmt::format("{} of {} bytes", name_of_call(call.call), call.size_bytes);
@@ -148,6 +158,7 @@ bool is_of_call(WaitKind kind) {
   case WaitKind::no_such_team:
   case WaitKind::no_such_value:
   case WaitKind::calls_differ:
+  case WaitKind::not_complete:
   case WaitKind::exit_asked:
     return true;
   default:
@@ -221,6 +232,8 @@ WaitErrorText describe_wait(const WaitReport& report, int pe, double timeout_s,
         "pass one of the constants that the call's description names");
   case WaitKind::calls_differ:
     return differing_calls(report);
+  case WaitKind::not_complete:
+    return not_complete(report);
   case WaitKind::exit_asked:
     return {ExitCode::interrupted, "continue",
             fmt::format("it called nvshmem_global_exit with status {}",

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/abi/device_state.h"
+#include "src/base/secret.h"
 #include "src/runtime/collectives.h"
 #include "src/runtime/nvshmem/job.h"
 #include "src/runtime/teams.h"
@@ -199,6 +200,34 @@ int nvshmem_team_split_2d(nvshmem_team_t parent_team, int xrange,
     *yaxis_team = announce(made->y, contexts_of(yaxis_config, yaxis_mask));
     nvshmem::publish_job(world);
     return 0;
+  });
+}
+
+int nvshmemx_team_get_uniqueid(nvshmemx_team_uniqueid_t* uniqueid) {
+  if (!uniqueid)
+    return NVSHMEMX_ERROR_INVALID_VALUE;
+  return nvshmem::guarded([&](World&) {
+    const Secret random = random_secret();
+    std::memcpy(uniqueid, random.data(), sizeof *uniqueid);
+    *uniqueid >>= 1; // so that it is never NVSHMEM_TEAM_UNIQUID_INITIALIZER
+    return NVSHMEMX_SUCCESS;
+  });
+}
+
+int nvshmemx_team_init(nvshmem_team_t* team, nvshmem_team_config_t* config, long config_mask,
+                       int npes, int pe_idx_in_team) {
+  *team = NVSHMEM_TEAM_INVALID;
+  return nvshmem::guarded([&](World& world) {
+    if (!config || (config_mask & NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID) == 0 ||
+        config->uniqueid == NVSHMEM_TEAM_UNIQUID_INITIALIZER || npes < 1 ||
+        npes > world.rma.n_pes() || pe_idx_in_team < 0 || pe_idx_in_team >= npes)
+      return NVSHMEMX_ERROR_INVALID_VALUE;
+    const auto made = world.teams.from_numbers(config->uniqueid, pe_idx_in_team, npes);
+    if (!made)
+      return NVSHMEMX_ERROR_OUT_OF_MEMORY;
+    *team = announce(*made, contexts_of(config, config_mask));
+    nvshmem::publish_job(world);
+    return NVSHMEMX_SUCCESS;
   });
 }
 

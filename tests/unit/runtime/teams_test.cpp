@@ -479,6 +479,75 @@ TEST(UniqueId, WrongArguments) {
   });
 }
 
+TEST(UniqueId, MembersFindEachOther) {
+  for (const int pes_per_node : {6, 1})
+    for (int n_pes = 1; n_pes <= 6; ++n_pes) {
+      TeamWorldOptions options;
+      options.pes_per_node = pes_per_node;
+      const auto program = [n_pes](TeamPe& me) {
+        std::mt19937 random(static_cast<unsigned>(n_pes));
+        for (std::uint64_t id = 0; id < 40; ++id) {
+          const std::vector<int> members = random_list(n_pes, random);
+          if (!contains(members, me.pe))
+            continue;
+          const auto team = me.teams->from_numbers(id, index_in(members, me.pe),
+                                                   static_cast<int>(members.size()));
+          require(team.has_value(), "a team of " + text_of(members));
+          expect_members(me, *team, members);
+          me.teams->destroy(*team);
+        }
+      };
+      run_team_world(n_pes, program, options);
+    }
+}
+
+TEST(UniqueId, MembersFindEachOtherByTheSameIdAgain) {
+  run_team_world(3, [](TeamPe& me) {
+    for (int turn = 0; turn < 100; ++turn) {
+      std::vector<int> members = {2, 0, 1};
+      std::rotate(members.begin(), members.begin() + turn % 3, members.end());
+      const auto team = me.teams->from_numbers(5, index_in(members, me.pe), 3);
+      require(team == first_user_team, "the lowest slot");
+      expect_members(me, *team, members);
+      me.teams->destroy(*team);
+    }
+  });
+}
+
+TEST(UniqueId, NumbersThatNoMemberHas) {
+  run_team_world(2, [](TeamPe& me) {
+    require(!me.teams->from_numbers(1, 2, 2).has_value(), "a number too high");
+    require(!me.teams->from_numbers(1, -1, 2).has_value(), "no number");
+    require(!me.teams->from_numbers(1, 0, 0).has_value(), "no members");
+    require(!me.teams->from_numbers(1, me.pe, 3).has_value(), "more members than PEs");
+    const std::uint64_t own_id = 2 + static_cast<std::uint64_t>(me.pe);
+    for (int i = first_user_team; i < limits::max_teams; ++i)
+      require(me.teams->from_numbers(own_id, 0, 1).has_value(), "a team of its own");
+    require(!me.teams->from_numbers(1, me.pe, 2).has_value(), "no slot");
+  });
+}
+
+TEST(UniqueId, NumbersThatDoNotFitAreNoticed) {
+  const auto message_of = [](int number_of_1, int members_of_1) {
+    std::string message;
+    try {
+      run_team_world(3, [&](TeamPe& me) {
+        if (me.pe == 2)
+          stay_away(me);
+        else
+          me.teams->from_numbers(1, me.pe == 0 ? 0 : number_of_1, me.pe == 0 ? 3 : members_of_1);
+      });
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      message = error.message();
+    }
+    return message;
+  };
+  const std::string same_number = message_of(0, 3), other_count = message_of(1, 2);
+  EXPECT_NE(same_number.find("it has number 0 in the team"), std::string::npos) << same_number;
+  EXPECT_NE(other_count.find(" members, PE "), std::string::npos) << other_count;
+}
+
 TEST(UniqueId, DifferentListsAreNoticed) {
   std::string message;
   try {

@@ -137,6 +137,14 @@ TEST(WaitErrorText, WrongArgumentsAreNamedAsNvshmemNamesThem) {
               {"sig_op is wrong: the call has no value 5", "constants"});
   expect_call(WaitKind::no_such_value, DeviceCall::wait_until, DeviceArgument::comparison, 0, 6,
               {"call NVSHMEM's wait_until", "cmp is wrong"});
+  const auto get_nbi = static_cast<std::uint64_t>(DeviceCall::get_nbi);
+  const auto put_signal_nbi = static_cast<std::uint64_t>(DeviceCall::put_signal_nbi);
+  expect_call(WaitKind::not_complete, DeviceCall::put, DeviceArgument::source, get_nbi, 0x7f08,
+              {"call NVSHMEM's put",
+               "source is wrong: an earlier get_nbi of this thread may still write to 0x7f08",
+               "call nvshmem_quiet between"});
+  expect_call(WaitKind::not_complete, DeviceCall::get, DeviceArgument::dest, put_signal_nbi, 0x7f00,
+              {"dest is wrong: an earlier put_signal_nbi of this thread may still read 0x7f00"});
 }
 TEST(WaitErrorText, CallsThatDifferAreBothDescribed) {
   const auto expect_both = [](CollectiveCall mine, CollectiveCall theirs,

@@ -87,6 +87,12 @@ int nvshmem_team_split_2d(nvshmem_team_t parent_team, int xrange,
                           nvshmem_team_t* xaxis_team, const nvshmem_team_config_t* yaxis_config,
                           long yaxis_mask, nvshmem_team_t* yaxis_team);
 void nvshmem_team_destroy(nvshmem_team_t team);
+/* Teams of any PEs: one makes an id and passes it on; each member calls nvshmemx_team_init with it
+ * (in config->uniqueid, and NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID in config_mask), the number of
+ * members and its own number among them. Other PEs have no part in it. 0, or nonzero. */
+int nvshmemx_team_get_uniqueid(nvshmemx_team_uniqueid_t* uniqueid);
+int nvshmemx_team_init(nvshmem_team_t* team, nvshmem_team_config_t* config, long config_mask,
+                       int npes, int pe_idx_in_team);
 
 /* Order, completion, barriers. */
 NVSHMEM_COMPAT_HD void nvshmem_fence(void);

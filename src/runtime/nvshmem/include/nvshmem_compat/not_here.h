@@ -19,14 +19,6 @@
   NVSHMEM_COMPAT_NOT_HERE(NAME##_warp, WHY)                                                        \
   NVSHMEM_COMPAT_NOT_HERE(NAME##_block, WHY)
 
-/* Left out of tier A. */
-#define NVSHMEM_COMPAT_WHY                                                                         \
-  "it makes a team whose members do not know each other; use nvshmem_team_split_strided or "       \
-  "nvshmem_team_split_2d"
-NVSHMEM_COMPAT_NOT_HERE(nvshmemx_team_init, NVSHMEM_COMPAT_WHY)
-NVSHMEM_COMPAT_NOT_HERE(nvshmemx_team_get_uniqueid, NVSHMEM_COMPAT_WHY)
-#undef NVSHMEM_COMPAT_WHY
-
 /* Tier B, the inside of NVSHMEM's IBGDA, is refused where programs include it:
  * device_host_transport/nvshmem_common_ibgda.h. */
 

@@ -21,7 +21,7 @@ typedef struct {
 } nvshmemx_uniqueid_t;
 typedef nvshmemx_uniqueid_t nvshmemx_uniqueid_v1;
 
-/* Names a team that members make by a list (nvshmemx_team_init). */
+/* Names a team that its members make without a parent (nvshmemx_team_init). */
 typedef uint64_t nvshmemx_team_uniqueid_t;
 
 typedef struct {

@@ -58,12 +58,16 @@ inline void host_yield_polling() {
     host_late();
 }
 
+/// HostKernels::run() counts.
+inline std::atomic<std::uint64_t> host_launches{0};
+
 /// The same reckoning as in the device's file.
 struct Grid {
   static int rank() {
     return static_cast<int>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
   }
   static int size() { return static_cast<int>(gridDim.x * gridDim.y * gridDim.z); }
+  static std::uint64_t launch() { return host_launches; }
 };
 
 struct Thread {

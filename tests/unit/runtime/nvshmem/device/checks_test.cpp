@@ -1,9 +1,11 @@
 // Wrong arguments of calls by NVSHMEM's names, in a job whose calls are checked: the report names
-// the call, the argument and the thread, and the operation is left out.
+// the call, the argument and the thread, and the operation is left out. Transfers that a later call
+// needs complete are reported as well.
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <functional>
+#include <vector>
 
 #include "tests/support/host_kernels.h"
 #include "tests/support/nvshmem_on_host.h"
@@ -17,7 +19,7 @@ constexpr std::size_t checked_heap_bytes = std::size_t{1} << 20;
 WaitReport report_of_call(const std::function<void(std::byte*)>& call) {
   HostKernels kernels(2, checked_heap_bytes);
   for (int pe = 0; pe < 2; ++pe)
-    kernels.job(pe).checked = 1;
+    kernels.check_calls(pe);
   kernels.run({1, 1}, [&](const DeviceJob& job) {
     nvshmem::job_of_thread = &job;
     if (job.pe == 0)
@@ -151,7 +153,7 @@ TEST(NvshmemChecks, MemoryOutsideOfTheHeap) {
 
 TEST(NvshmemChecks, NothingIsNowhere) {
   HostKernels kernels(1, checked_heap_bytes);
-  kernels.job(0).checked = 1;
+  kernels.check_calls(0);
   kernels.run({1, 1}, [&](const DeviceJob& job) {
     nvshmem::job_of_thread = &job;
     int elsewhere = 0;
@@ -234,7 +236,7 @@ TEST(NvshmemChecks, MembersWhoseCallsDiffer) {
                                 const std::function<int(int, std::byte*)>& call) {
     HostKernels kernels(2, checked_heap_bytes);
     for (int pe = 0; pe < 2; ++pe)
-      kernels.job(pe).checked = 1;
+      kernels.check_calls(pe);
     std::atomic<int> succeeded{0};
     kernels.run({1, 2}, [&](const DeviceJob& job) {
       nvshmem::job_of_thread = &job;
@@ -281,7 +283,7 @@ TEST(NvshmemChecks, TheWordOfACallHoldsItsParts) {
 /// The thread and the block of who makes the call.
 TEST(NvshmemChecks, TheThreadIsNamed) {
   HostKernels kernels(1, checked_heap_bytes);
-  kernels.job(0).checked = 1;
+  kernels.check_calls(0);
   kernels.run({3, 4}, [&](const DeviceJob& job) {
     nvshmem::job_of_thread = &job;
     if (device::blockIdx.x == 2 && device::threadIdx.x == 3)
@@ -289,6 +291,167 @@ TEST(NvshmemChecks, TheThreadIsNamed) {
   });
   EXPECT_EQ(kernels.report(0).block, 2);
   EXPECT_EQ(kernels.report(0).thread, 3);
+}
+
+/// PE 0's report of what two PEs' threads do; the operations themselves are done.
+WaitReport report_of_kernel(HostShape shape, const std::function<void(const DeviceJob&)>& kernel) {
+  HostKernels kernels(2, checked_heap_bytes);
+  for (int pe = 0; pe < 2; ++pe)
+    kernels.check_calls(pe);
+  kernels.run(shape, [&](const DeviceJob& job) {
+    nvshmem::job_of_thread = &job;
+    kernel(job);
+  });
+  EXPECT_EQ(kernels.report(1).state, WaitReport::none);
+  return kernels.report(0);
+}
+void expect_not_complete(DeviceCall earlier, DeviceCall call, DeviceArgument argument,
+                         std::size_t offset_bytes,
+                         const std::function<void(std::byte*, int)>& calls) {
+  std::uint64_t expected_address = 0;
+  const WaitReport report = report_of_kernel({1, 1}, [&](const DeviceJob& job) {
+    if (job.pe == 0) {
+      expected_address = device::detail::address_of(job.heap + offset_bytes);
+      calls(job.heap, job.pe);
+    }
+  });
+  EXPECT_EQ(report.state, WaitReport::written);
+  expect_call(report, WaitKind::not_complete, call, argument);
+  EXPECT_EQ(report.expected, static_cast<std::uint64_t>(earlier));
+  EXPECT_EQ(report.seen, expected_address);
+}
+
+/// A source that is overwritten, and a target that is read, before a quiet: the first byte that
+/// both calls use is named.
+TEST(NvshmemChecks, MemoryOfATransferThatMayNotBeComplete) {
+  expect_not_complete(DeviceCall::get_nbi, DeviceCall::put, DeviceArgument::source, 64,
+                      [](std::byte* heap, int) {
+                        nvshmem_getmem_nbi(heap, heap + 4096, 128, 1);
+                        nvshmem_putmem(heap + 8192, heap + 64, 256, 1);
+                      });
+  expect_not_complete(DeviceCall::get_nbi, DeviceCall::put_signal_nbi, DeviceArgument::source, 128,
+                      [](std::byte* heap, int) {
+                        nvshmemx_getmem_nbi_block(heap + 128, heap + 4096, 8, 1);
+                        nvshmem_fence(); // orders, and completes nothing
+                        nvshmemx_putmem_signal_nbi_warp(heap + 8192, heap, 136,
+                                                        checked_words<std::uint64_t>(heap, 2048), 1,
+                                                        NVSHMEM_SIGNAL_SET, 1);
+                      });
+  expect_not_complete(DeviceCall::put_nbi, DeviceCall::get, DeviceArgument::dest, 0,
+                      [](std::byte* heap, int) {
+                        nvshmem_putmem_nbi(heap + 4096, heap, 1, 1);
+                        nvshmem_getmem(heap, heap + 8192, 64, 1);
+                      });
+  expect_not_complete(DeviceCall::put_signal_nbi, DeviceCall::put, DeviceArgument::dest, 512,
+                      [](std::byte* heap, int me) {
+                        nvshmem_putmem_signal_nbi(heap + 4096, heap + 512, 64,
+                                                  checked_words<std::uint64_t>(heap, 2048), 1,
+                                                  NVSHMEM_SIGNAL_SET, 1);
+                        nvshmem_putmem(heap + 512, heap + 8192, 8, me); // into its own memory
+                      });
+  expect_not_complete(DeviceCall::get_nbi, DeviceCall::get_nbi, DeviceArgument::source, 0,
+                      [](std::byte* heap, int me) {
+                        nvshmem_getmem_nbi(heap, heap + 4096, 64, 1);
+                        nvshmem_getmem_nbi(heap + 512, heap, 64, me);
+                      });
+  expect_not_complete(DeviceCall::get_nbi, DeviceCall::put, DeviceArgument::source, 0,
+                      [](std::byte* heap, int) { // the second of three that are under way
+                        nvshmem_getmem_nbi(heap + 512, heap + 4096, 64, 1);
+                        nvshmem_getmem_nbi(heap, heap + 4096, 64, 1);
+                        nvshmem_getmem_nbi(heap + 1024, heap + 4096, 64, 1);
+                        nvshmem_putmem(heap + 8192, heap, 1, 1);
+                      });
+}
+
+/// Each of these may have completed the transfer, or brought the news of it; neighbours, reads of
+/// what is read and the same side in other threads and launches are no fault.
+TEST(NvshmemChecks, TransfersThatMayBeComplete) {
+  const auto expect_silence = [](HostShape shape,
+                                 const std::function<void(const DeviceJob&)>& kernel) {
+    EXPECT_EQ(report_of_kernel(shape, kernel).state, WaitReport::none);
+  };
+  const std::vector<std::function<void(std::byte*)>> completing = {
+      [](std::byte*) { nvshmem_quiet(); },
+      [](std::byte*) { nvshmem_barrier_all(); },
+      [](std::byte*) { nvshmem_sync_all(); },
+      [](std::byte* heap) {
+        nvshmem_int_wait_until(checked_words<int>(heap, 2048), NVSHMEM_CMP_EQ, 0);
+      },
+      [](std::byte* heap) {
+        EXPECT_EQ(nvshmem_int_test(checked_words<int>(heap, 2048), NVSHMEM_CMP_EQ, 0), 1);
+      },
+      [](std::byte* heap) {
+        EXPECT_EQ(nvshmem_signal_fetch(checked_words<std::uint64_t>(heap, 2048)), 0u);
+      },
+      [](std::byte* heap) { EXPECT_EQ(nvshmem_int_g(checked_words<int>(heap, 2048), 1), 0); },
+      [](std::byte* heap) {
+        EXPECT_EQ(nvshmem_int_atomic_fetch(checked_words<int>(heap, 2048), 1), 0);
+      },
+      [](std::byte* heap) {
+        EXPECT_EQ(nvshmem_int_sum_reduce(NVSHMEM_TEAM_WORLD, checked_words<int>(heap, 16384),
+                                         checked_words<int>(heap, 16640), 1),
+                  0);
+      }};
+  for (const auto& complete : completing)
+    expect_silence({1, 1}, [&](const DeviceJob& job) {
+      nvshmem_getmem_nbi(job.heap, job.heap + 4096, 64, 1 - job.pe);
+      nvshmem_putmem_nbi(job.heap + 8192, job.heap + 512, 64, 1 - job.pe);
+      complete(job.heap);
+      nvshmem_putmem(job.heap + 8448, job.heap, 64, 1 - job.pe);
+      nvshmem_getmem(job.heap + 512, job.heap + 4096, 64, 1 - job.pe);
+    });
+  expect_silence({1, 1}, [](const DeviceJob& job) {
+    if (job.pe != 0)
+      return;
+    nvshmem_getmem_nbi(job.heap + 64, job.heap + 4096, 64, 1);
+    nvshmem_putmem_nbi(job.heap + 8192, job.heap, 64, 1);       // before it
+    nvshmem_putmem_nbi(job.heap + 8192, job.heap + 128, 64, 1); // behind it
+    nvshmem_putmem_nbi(job.heap + 8192, job.heap, 32, 1);       // read twice
+    nvshmem_getmem_nbi(job.heap + 64, job.heap + 4096, 64, 1);  // written twice
+    nvshmem_putmem_nbi(job.heap, job.heap + 12288, 0, 0);       // nothing
+    nvshmem_putmem_nbi(job.heap, job.heap + 12288, 64, 1);      // of the other PE
+  });
+  // One thread's quiet is for all, and what other threads have under way is not looked at.
+  expect_silence({2, 3}, [](const DeviceJob& job) {
+    const auto at =
+        256 * static_cast<std::size_t>(device::Block::rank() + 3 * device::Grid::rank());
+    nvshmem_getmem_nbi(job.heap + at, job.heap + 4096, 64, 1 - job.pe);
+    device::Block::sync();
+    if (device::Block::rank() == 1)
+      nvshmem_quiet();
+    device::Block::sync();
+    nvshmem_putmem(job.heap + 8192 + at, job.heap + at, 64, 1 - job.pe);
+  });
+}
+
+TEST(NvshmemChecks, TransfersOfAnotherLaunch) {
+  HostKernels kernels(1, checked_heap_bytes);
+  kernels.check_calls(0);
+  for (int launch = 0; launch < 2; ++launch)
+    kernels.run({1, 1}, [&](const DeviceJob& job) {
+      nvshmem::job_of_thread = &job;
+      if (launch == 0)
+        nvshmem_getmem_nbi(job.heap, job.heap + 4096, 64, 0);
+      else
+        nvshmem_putmem(job.heap + 8192, job.heap, 64, 0);
+    });
+  EXPECT_EQ(kernels.report(0).state, WaitReport::none);
+}
+
+TEST(NvshmemChecks, ACollectiveOfWhatMayNotBeThere) {
+  HostKernels kernels(2, checked_heap_bytes);
+  for (int pe = 0; pe < 2; ++pe)
+    kernels.check_calls(pe);
+  kernels.run({1, 2}, [](const DeviceJob& job) {
+    nvshmem::job_of_thread = &job;
+    if (job.pe == 0)
+      nvshmemx_getmem_nbi_block(job.heap, job.heap + 4096, 64, 1);
+    nvshmemx_int_sum_reduce_block(NVSHMEM_TEAM_WORLD, checked_words<int>(job.heap, 8192),
+                                  checked_words<int>(job.heap, 0), 4);
+  });
+  expect_call(kernels.report(0), WaitKind::not_complete, DeviceCall::reduce,
+              DeviceArgument::source);
+  EXPECT_EQ(kernels.report(1).state, WaitReport::none);
 }
 
 TEST(NvshmemChecks, AKernelAsksForTheEnd) {

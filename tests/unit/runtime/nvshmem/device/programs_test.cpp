@@ -22,7 +22,8 @@ void run_rma_programs(int n_pes, int threads, unsigned seed, bool checked,
   if (!nodes.empty())
     kernels.put_on_nodes(nodes);
   for (int pe = 0; pe < n_pes; ++pe) {
-    kernels.job(pe).checked = checked ? 1 : 0;
+    if (checked)
+      kernels.check_calls(pe);
     std::memcpy(kernels.job(pe).heap, programs.before(pe).data(), RmaPrograms::heap_bytes);
   }
   kernels.run({1, threads}, [&](const DeviceJob& job) {
@@ -59,7 +60,8 @@ std::uint64_t wrong_collectives(int n_pes, int threads, unsigned seed, std::size
   if (!nodes.empty())
     kernels.put_on_nodes(nodes);
   for (int pe = 0; pe < n_pes; ++pe)
-    kernels.job(pe).checked = checked ? 1 : 0;
+    if (checked)
+      kernels.check_calls(pe);
   const std::vector<Call> calls = random_calls(seed, 40, most);
   std::uint64_t wrong = 0;
   kernels.run({1, threads}, [&](const DeviceJob& job) {

@@ -15,8 +15,11 @@ __device__ inline T atomically(const T* dest, int pe, const Operation& operation
   if (job.checked != 0 &&
       !device::check_word(job, DeviceCall::atomic, DeviceArgument::dest, dest, sizeof(T), pe))
     return T();
-  return device::detail::from_bits<T>(
-      operation(job, reinterpret_cast<Word*>(const_cast<T*>(dest))));
+  const T old =
+      device::detail::from_bits<T>(operation(job, reinterpret_cast<Word*>(const_cast<T*>(dest))));
+  if (job.checked != 0)
+    device::count_completion(job);
+  return old;
 }
 template <class T>
 __device__ inline Bits<T> word_of(T value) {

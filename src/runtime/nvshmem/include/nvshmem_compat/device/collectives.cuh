@@ -9,7 +9,10 @@
 #ifdef NVSHMEM_COMPAT_DEFINES
 namespace shmemctl::nvshmem {
 
+/// Of a collective that has ended.
 __device__ inline int status_of(bool ok) {
+  if (this_job().checked != 0)
+    device::count_completion(this_job());
   return ok ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INTERNAL;
 }
 
@@ -27,9 +30,16 @@ __device__ inline bool check_collective(DeviceCall call, int team, const void* d
   if (!device::check_team(job, call, team))
     return false;
   const auto n = static_cast<std::size_t>(device::team_n_pes(job, team));
-  return device::check_data(job, call, dest, parts.dest_of_all ? n * size_bytes : size_bytes,
-                            source, parts.source_of_all ? n * size_bytes : size_bytes) &&
-         same_call<Scope>(team, {call, static_cast<std::uint32_t>(root), size_bytes});
+  const std::size_t dest_bytes = parts.dest_of_all ? n * size_bytes : size_bytes;
+  const std::size_t source_bytes = parts.source_of_all ? n * size_bytes : size_bytes;
+  if (!device::check_data(job, call, dest, dest_bytes, source, source_bytes))
+    return false;
+  if (Scope::rank() == 0) {
+    device::check_pending(job, call, DeviceArgument::source, source, source_bytes, false);
+    device::check_pending(job, call, DeviceArgument::dest, dest, dest_bytes, true);
+  }
+  Scope::converge();
+  return same_call<Scope>(team, {call, static_cast<std::uint32_t>(root), size_bytes});
 }
 
 template <class Scope>

@@ -12,6 +12,8 @@ __device__ inline void fence() {
 }
 __device__ inline void quiet() {
   device::quiet<Thread>(this_job());
+  if (this_job().checked != 0)
+    device::count_completion(this_job());
 }
 
 /// 0, or another number if a member did not arrive in time, or this PE is not one.
@@ -20,14 +22,20 @@ __device__ inline int barrier(int team) {
   const DeviceJob& job = this_job();
   if (job.checked != 0 && !device::check_team(job, DeviceCall::barrier, team))
     return NVSHMEMX_ERROR_INVALID_VALUE;
-  return device::barrier<Scope>(job, team) ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INTERNAL;
+  const bool ok = device::barrier<Scope>(job, team);
+  if (job.checked != 0)
+    device::count_completion(job);
+  return ok ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INTERNAL;
 }
 template <class Scope>
 __device__ inline int sync(int team) {
   const DeviceJob& job = this_job();
   if (job.checked != 0 && !device::check_team(job, DeviceCall::sync, team))
     return NVSHMEMX_ERROR_INVALID_VALUE;
-  return device::sync<Scope>(job, team) ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INTERNAL;
+  const bool ok = device::sync<Scope>(job, team);
+  if (job.checked != 0)
+    device::count_completion(job);
+  return ok ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INTERNAL;
 }
 
 } // namespace shmemctl::nvshmem

@@ -7,11 +7,32 @@
 #ifdef NVSHMEM_COMPAT_DEFINES
 namespace shmemctl::nvshmem {
 
+/// In a checked job, by all threads of the scope.
+template <class Scope>
+__device__ inline bool check_put(const DeviceJob& job, DeviceCall call, void* dest,
+                                 const void* source, std::size_t size_bytes, int pe) {
+  if (!device::check_transfer(job, call, DeviceArgument::dest, dest, size_bytes, pe))
+    return false;
+  if (Scope::rank() == 0)
+    device::check_put(job, call, dest, source, size_bytes, pe);
+  Scope::converge();
+  return true;
+}
+template <class Scope>
+__device__ inline bool check_get(const DeviceJob& job, DeviceCall call, void* dest,
+                                 const void* source, std::size_t size_bytes, int pe) {
+  if (!device::check_transfer(job, call, DeviceArgument::source, source, size_bytes, pe))
+    return false;
+  if (Scope::rank() == 0)
+    device::check_get(job, call, dest, source, size_bytes, pe);
+  Scope::converge();
+  return true;
+}
+
 template <class Scope>
 __device__ inline void put(void* dest, const void* source, std::size_t size_bytes, int pe) {
   const DeviceJob& job = this_job();
-  if (job.checked != 0 &&
-      !device::check_transfer(job, DeviceCall::put, DeviceArgument::dest, dest, size_bytes, pe))
+  if (job.checked != 0 && !check_put<Scope>(job, DeviceCall::put, dest, source, size_bytes, pe))
     return;
   device::put<Scope>(job, dest, source, size_bytes, pe);
 }
@@ -21,8 +42,7 @@ __device__ inline void put(void* dest, const void* source, std::size_t size_byte
 template <class Scope>
 __device__ inline void put_nbi(void* dest, const void* source, std::size_t size_bytes, int pe) {
   const DeviceJob& job = this_job();
-  if (job.checked != 0 &&
-      !device::check_transfer(job, DeviceCall::put_nbi, DeviceArgument::dest, dest, size_bytes, pe))
+  if (job.checked != 0 && !check_put<Scope>(job, DeviceCall::put_nbi, dest, source, size_bytes, pe))
     return;
   Scope::sync();
   device::put_nbi<Scope>(job, dest, source, size_bytes, pe);
@@ -32,8 +52,7 @@ __device__ inline void put_nbi(void* dest, const void* source, std::size_t size_
 template <class Scope>
 __device__ inline void get(void* dest, const void* source, std::size_t size_bytes, int pe) {
   const DeviceJob& job = this_job();
-  if (job.checked != 0 &&
-      !device::check_transfer(job, DeviceCall::get, DeviceArgument::source, source, size_bytes, pe))
+  if (job.checked != 0 && !check_get<Scope>(job, DeviceCall::get, dest, source, size_bytes, pe))
     return;
   device::get<Scope>(job, dest, source, size_bytes, pe);
 }
@@ -41,8 +60,7 @@ __device__ inline void get(void* dest, const void* source, std::size_t size_byte
 template <class Scope>
 __device__ inline void get_nbi(void* dest, const void* source, std::size_t size_bytes, int pe) {
   const DeviceJob& job = this_job();
-  if (job.checked != 0 && !device::check_transfer(job, DeviceCall::get_nbi, DeviceArgument::source,
-                                                  source, size_bytes, pe))
+  if (job.checked != 0 && !check_get<Scope>(job, DeviceCall::get_nbi, dest, source, size_bytes, pe))
     return;
   Scope::sync();
   device::get_nbi<Scope>(job, dest, source, size_bytes, pe);
@@ -64,8 +82,11 @@ __device__ inline T g(const T* source, int pe) {
   if (job.checked != 0 &&
       !device::check_word(job, DeviceCall::g, DeviceArgument::source, source, sizeof(T), pe))
     return T();
-  return device::detail::from_bits<T>(
+  const T value = device::detail::from_bits<T>(
       device::get_value(job, reinterpret_cast<const Bits<T>*>(source), pe));
+  if (job.checked != 0)
+    device::count_completion(job);
+  return value;
 }
 
 /// Strides in elements.

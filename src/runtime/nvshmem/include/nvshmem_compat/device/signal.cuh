@@ -19,6 +19,19 @@ inline __device__ __noinline__ bool check_signal(const DeviceJob& job, DeviceCal
                             pe);
 }
 
+/// The same for a put with signal, by all threads of the scope.
+template <class Scope>
+__device__ inline bool check_put_signal(const DeviceJob& job, DeviceCall call, const void* dest,
+                                        const void* source, std::size_t size_bytes,
+                                        const std::uint64_t* sig_addr, int sig_op, int pe) {
+  if (!check_signal(job, call, dest, size_bytes, sig_addr, sig_op, pe))
+    return false;
+  if (Scope::rank() == 0)
+    device::check_put(job, call, dest, source, size_bytes, pe);
+  Scope::converge();
+  return true;
+}
+
 __device__ inline SignalOp to_signal_op(int sig_op) {
   return sig_op == NVSHMEM_SIGNAL_ADD ? SignalOp::add : SignalOp::set;
 }
@@ -28,8 +41,8 @@ __device__ inline void put_signal(void* dest, const void* source, std::size_t si
                                   std::uint64_t* sig_addr, std::uint64_t signal, int sig_op,
                                   int pe) {
   const DeviceJob& job = this_job();
-  if (job.checked != 0 &&
-      !check_signal(job, DeviceCall::put_signal, dest, size_bytes, sig_addr, sig_op, pe))
+  if (job.checked != 0 && !check_put_signal<Scope>(job, DeviceCall::put_signal, dest, source,
+                                                   size_bytes, sig_addr, sig_op, pe))
     return;
   device::put_signal<Scope>(job, dest, source, size_bytes, sig_addr, signal, pe,
                             to_signal_op(sig_op));
@@ -39,8 +52,8 @@ __device__ inline void put_signal_nbi(void* dest, const void* source, std::size_
                                       std::uint64_t* sig_addr, std::uint64_t signal, int sig_op,
                                       int pe) {
   const DeviceJob& job = this_job();
-  if (job.checked != 0 &&
-      !check_signal(job, DeviceCall::put_signal_nbi, dest, size_bytes, sig_addr, sig_op, pe))
+  if (job.checked != 0 && !check_put_signal<Scope>(job, DeviceCall::put_signal_nbi, dest, source,
+                                                   size_bytes, sig_addr, sig_op, pe))
     return;
   Scope::sync(); // as put_nbi(); after the data there is one in any case
   device::put_signal_nbi<Scope>(job, dest, source, size_bytes, sig_addr, signal, pe,
@@ -65,7 +78,10 @@ __device__ inline std::uint64_t signal_fetch(const std::uint64_t* sig_addr) {
       !device::check_words(job, DeviceCall::signal_fetch, DeviceArgument::signal_address, sig_addr,
                            sizeof *sig_addr, 1))
     return 0;
-  return device::signal_fetch(sig_addr);
+  const std::uint64_t value = device::signal_fetch(sig_addr);
+  if (job.checked != 0)
+    device::count_completion(job);
+  return value;
 }
 
 } // namespace shmemctl::nvshmem

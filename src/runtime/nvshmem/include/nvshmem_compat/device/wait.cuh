@@ -17,7 +17,12 @@ __device__ inline bool can_compare(const DeviceJob& job, DeviceCall call, const 
     return known;
   if (!known)
     return device::report_no_such_value(job, call, DeviceArgument::comparison, cmp);
+  device::count_completion(job); // a test may say so; a wait does it when it has ended, too
   return device::check_words(job, call, argument, words, sizeof(T), count);
+}
+__device__ inline void waited(const DeviceJob& job) {
+  if (job.checked != 0)
+    device::count_completion(job);
 }
 
 /// The value that ended the wait; of one that timed out, the last that was seen.
@@ -29,6 +34,7 @@ __device__ inline std::uint64_t signal_wait_until(const std::uint64_t* sig_addr,
   if (can_compare(job, DeviceCall::signal_wait_until, sig_addr, 1, cmp, compare,
                   DeviceArgument::signal_address))
     device::signal_wait_until<Thread>(job, sig_addr, compare, cmp_value, -1, &seen);
+  waited(job);
   return seen;
 }
 
@@ -38,6 +44,7 @@ __device__ inline void wait_until(const T* ivar, int cmp, T cmp_value) {
   Compare compare{};
   if (can_compare(job, DeviceCall::wait_until, ivar, 1, cmp, compare))
     device::wait_until<Thread>(job, ivar, compare, cmp_value);
+  waited(job);
 }
 template <class T>
 __device__ inline int test(const T* ivar, int cmp, T cmp_value) {
@@ -57,6 +64,7 @@ __device__ inline void wait_until_all(const T* ivars, std::size_t nelems, const 
   Compare compare{};
   if (can_compare(job, DeviceCall::wait_until, ivars, nelems, cmp, compare))
     device::wait_until_all<Thread>(job, ivars, nelems, status, compare, value);
+  waited(job);
 }
 template <class T>
 __device__ inline void wait_until_all(const T* ivars, std::size_t nelems, const int* status,
@@ -65,6 +73,7 @@ __device__ inline void wait_until_all(const T* ivars, std::size_t nelems, const 
   Compare compare{};
   if (can_compare(job, DeviceCall::wait_until, ivars, nelems, cmp, compare))
     device::wait_until_all_vector<Thread>(job, ivars, nelems, status, compare, values);
+  waited(job);
 }
 /// SIZE_MAX if all are left out, or on timeout.
 template <class T>
@@ -75,6 +84,7 @@ __device__ inline std::size_t wait_until_any(const T* ivars, std::size_t nelems,
   std::ptrdiff_t index = -1;
   if (can_compare(job, DeviceCall::wait_until, ivars, nelems, cmp, compare))
     device::wait_until_any<Thread>(job, ivars, nelems, status, compare, value, index);
+  waited(job);
   return static_cast<std::size_t>(index);
 }
 template <class T>
@@ -85,6 +95,7 @@ __device__ inline std::size_t wait_until_any(const T* ivars, std::size_t nelems,
   std::ptrdiff_t index = -1;
   if (can_compare(job, DeviceCall::wait_until, ivars, nelems, cmp, compare))
     device::wait_until_any_vector<Thread>(job, ivars, nelems, status, compare, values, index);
+  waited(job);
   return static_cast<std::size_t>(index);
 }
 /// 0 if all are left out, or on timeout.
@@ -97,6 +108,7 @@ __device__ inline std::size_t wait_until_some(const T* ivars, std::size_t nelems
   std::size_t found = 0;
   if (can_compare(job, DeviceCall::wait_until, ivars, nelems, cmp, compare))
     device::wait_until_some<Thread>(job, ivars, nelems, status, compare, value, indices, found);
+  waited(job);
   return found;
 }
 template <class T>
@@ -109,6 +121,7 @@ __device__ inline std::size_t wait_until_some(const T* ivars, std::size_t nelems
   if (can_compare(job, DeviceCall::wait_until, ivars, nelems, cmp, compare))
     device::wait_until_some_vector<Thread>(job, ivars, nelems, status, compare, values, indices,
                                            found);
+  waited(job);
   return found;
 }
 

@@ -1,0 +1,114 @@
+// Transfers of `_nbi` calls that no call has completed since, in jobs whose calls are checked: a
+// later call of the same thread that needs them complete is reported. All of it is out of line.
+//
+// What is reported is wrong by NVSHMEM's rules: the thread has begun a transfer, no thread of the
+// PE has made a call since that could complete it or hear of its end, and now the thread reads what
+// a get writes, or writes what a put reads. Much is not seen: what a program does to its memory by
+// itself, other threads' transfers, all but a thread's last ones, and those of threads whose entry
+// another thread has taken over.
+#pragma once
+
+#include "kernels/device/call_check.cuh"
+
+namespace shmemctl::device {
+
+namespace detail {
+
+/// The calling thread's entry, for it alone until unlock_pending(). nullptr if another thread has
+/// it at this moment: nobody waits.
+__device__ inline PendingTransfers::OfThread* lock_pending(const DeviceJob& job) {
+  const std::uint64_t thread =
+      static_cast<std::uint64_t>(Grid::rank()) * static_cast<std::uint64_t>(Block::size()) +
+      static_cast<std::uint64_t>(Block::rank());
+  constexpr std::uint64_t spread = 0x9e37'79b9'7f4a'7c15;
+  PendingTransfers::OfThread& entry =
+      job.pending->threads[thread * spread >> (64 - PendingTransfers::threads_bits)];
+  if (atomic_word_add_ordered(&entry.users, std::uint64_t{1}) != 0) {
+    atomic_word_add_ordered(&entry.users, ~std::uint64_t{0});
+    return nullptr;
+  }
+  const std::uint64_t launch = Grid::launch();
+  if (load_relaxed(&entry.thread) != thread || load_relaxed(&entry.launch) != launch) {
+    store_relaxed(&entry.thread, thread);
+    store_relaxed(&entry.launch, launch);
+    for (PendingTransfers::Transfer& transfer : entry.last)
+      store_relaxed(&transfer.size_bytes, std::uint64_t{0});
+  }
+  return &entry;
+}
+__device__ inline void unlock_pending(PendingTransfers::OfThread* entry) {
+  atomic_word_add_ordered(&entry->users, ~std::uint64_t{0});
+}
+
+/// Before the transfer begins: a call that completes it cannot be counted before that.
+__device__ inline void keep_pending(const DeviceJob& job, DeviceCall call, const void* local,
+                                    std::size_t size_bytes) {
+  PendingTransfers::OfThread* const entry = lock_pending(job);
+  if (entry == nullptr)
+    return;
+  const std::uint64_t turn = load_relaxed(&entry->turn);
+  store_relaxed(&entry->turn, turn + 1);
+  PendingTransfers::Transfer& transfer = entry->last[turn % PendingTransfers::of_thread];
+  store_relaxed(&transfer.begin, address_of(local));
+  store_relaxed(&transfer.size_bytes, static_cast<std::uint64_t>(size_bytes));
+  store_relaxed(&transfer.call, static_cast<std::uint64_t>(call));
+  store_relaxed(&transfer.completions, load_relaxed(&job.pending->completions));
+  unlock_pending(entry);
+}
+
+} // namespace detail
+
+/// By one thread of a call's scope, before the call reads or writes memory of this PE. Reports, and
+/// the call goes on: its other threads do not know.
+inline __device__ __noinline__ void check_pending(const DeviceJob& job, DeviceCall call,
+                                                  DeviceArgument argument, const void* local,
+                                                  std::size_t size_bytes, bool writes) {
+  if (job.pending == nullptr || size_bytes == 0)
+    return;
+  PendingTransfers::OfThread* const entry = detail::lock_pending(job);
+  if (entry == nullptr)
+    return;
+  const std::uint64_t completions = load_relaxed(&job.pending->completions);
+  const std::uint64_t begin = detail::address_of(local);
+  for (const PendingTransfers::Transfer& transfer : entry->last) {
+    const std::uint64_t its_begin = load_relaxed(&transfer.begin);
+    const std::uint64_t its_size = load_relaxed(&transfer.size_bytes);
+    const std::uint64_t its_call = load_relaxed(&transfer.call);
+    const bool overlap = begin < its_begin + its_size && its_begin < begin + size_bytes;
+    const bool is_get = its_call == static_cast<std::uint64_t>(DeviceCall::get_nbi);
+    if (overlap && is_get != writes && load_relaxed(&transfer.completions) == completions)
+      detail::report_call(job, WaitKind::not_complete, call, argument, -1, its_call,
+                          begin > its_begin ? begin : its_begin);
+  }
+  detail::unlock_pending(entry);
+}
+
+/// A put, before it begins; of `_nbi` calls it is kept. By one thread of the scope.
+inline __device__ __noinline__ void check_put(const DeviceJob& job, DeviceCall call,
+                                              const void* dest, const void* source,
+                                              std::size_t size_bytes, int pe) {
+  check_pending(job, call, DeviceArgument::source, source, size_bytes, false);
+  if (pe == job.pe)
+    check_pending(job, call, DeviceArgument::dest, dest, size_bytes, true);
+  const bool nbi = call == DeviceCall::put_nbi || call == DeviceCall::put_signal_nbi;
+  if (nbi && job.pending != nullptr && size_bytes != 0)
+    detail::keep_pending(job, call, source, size_bytes);
+}
+inline __device__ __noinline__ void check_get(const DeviceJob& job, DeviceCall call,
+                                              const void* dest, const void* source,
+                                              std::size_t size_bytes, int pe) {
+  check_pending(job, call, DeviceArgument::dest, dest, size_bytes, true);
+  if (pe == job.pe)
+    check_pending(job, call, DeviceArgument::source, source, size_bytes, false);
+  if (call == DeviceCall::get_nbi && job.pending != nullptr && size_bytes != 0)
+    detail::keep_pending(job, call, dest, size_bytes);
+}
+
+/// After a call that completes transfers, or by which this PE may have heard that they are
+/// complete: all that are kept count as complete.
+inline __device__ __noinline__ void count_completion(const DeviceJob& job) {
+  if (job.pending != nullptr)
+    add_relaxed(&job.pending->completions, std::uint64_t{1});
+}
+
+} // namespace shmemctl::device
