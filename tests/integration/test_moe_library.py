@@ -56,13 +56,19 @@ class Header(MoeProgram):
 class OverAFakeDriver(MoeProgram):
     """All that the host decides; where there is no GPU, up to the launch that CUDA refuses."""
 
-    def test_conforms(self):
+    def conforms(self, **variables):
         words = () if HAS_GPU else ("launch",)
+        for n_pes in (1, 2, 3):
+            with self.subTest(n_pes=n_pes, variables=variables):
+                self.assert_well(self.run_pes(n_pes, self.program, *words, SHMEMCTL_CUDA_LIBRARY=FAKE_CUDA,
+                                              **variables))
+
+    def test_conforms(self):
         for heap in ("vmm", "ipc", "host"):
-            for n_pes in (1, 2, 3):
-                with self.subTest(heap=heap, n_pes=n_pes):
-                    self.assert_well(self.run_pes(n_pes, self.program, *words, SHMEMCTL_HEAP=heap,
-                                                  SHMEMCTL_CUDA_LIBRARY=FAKE_CUDA))
+            self.conforms(SHMEMCTL_HEAP=heap)
+
+    def test_over_a_network(self):
+        self.conforms(SHMEMCTL_DEVICE_PATH="proxy")
 
 
 class WithoutGpus(MoeProgram):

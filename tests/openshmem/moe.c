@@ -10,6 +10,7 @@
 enum { tokens = 37, topk = 4, hidden = 2176, experts_of_rank = 8 };
 
 static int me, n;
+static int by_network; /* SHMEMCTL_DEVICE_PATH=proxy: each rank is a node */
 
 #define OK(call) CHECK((call) == SHMEMCTL_MOE_OK)
 #define REFUSED(call, code, text)                                                                  \
@@ -46,21 +47,28 @@ static void expect_near(size_t found, size_t formula) {
 static void test_sizes(void) {
   const size_t ranks = (size_t)n, rows = ranks * tokens;
   const size_t record = (4 * (2 * topk + 2) + 15) / 16 * 16;
+  const size_t crossing = (4 * (2 * topk + 1 + 1) + 15) / 16 * 16;
+  const size_t rails = by_network ? 2 * (ranks - 1) * tokens * (4 * hidden + crossing + 8) : 0;
+  const size_t sent = by_network ? 2 * tokens * 2 * hidden + 2 * rows * record : 0;
+  const size_t back = by_network ? rows * (2 * hidden + 8) : 0; /* for each output */
   shmemctl_moe_config_t config = some_config(SHMEMCTL_MOE_HIGH_THROUGHPUT);
   size_t plan_bytes = 0;
-  expect_near(workspace_of(&config), rows * (2 * hidden + record + 2 * hidden));
+  expect_near(workspace_of(&config), rows * (2 * hidden + record + 2 * hidden) + rails);
   config.returns_weights = 1;
-  expect_near(workspace_of(&config), rows * (2 * hidden + record + 2 * hidden + 4 * topk));
+  expect_near(workspace_of(&config), rows * (2 * hidden + record + 2 * hidden + 4 * topk) + rails);
   OK(shmemctl_moe_plan_bytes(&config, &plan_bytes));
   expect_near(plan_bytes, 4 * rows + 4 * ranks * ranks);
   config = some_config(SHMEMCTL_MOE_LOW_LATENCY);
-  expect_near(workspace_of(&config), 2 * rows * (2 * hidden + record) + rows * topk * 2 * hidden);
+  expect_near(workspace_of(&config),
+              2 * rows * (2 * hidden + record) + rows * topk * 2 * hidden + sent + topk * back);
   config.combine = SHMEMCTL_MOE_PARTIAL;
-  expect_near(workspace_of(&config), 2 * rows * (2 * hidden + record) + rows * 2 * hidden);
+  expect_near(workspace_of(&config),
+              2 * rows * (2 * hidden + record) + rows * 2 * hidden + sent + back);
   config.combine = SHMEMCTL_MOE_WEIGHTED;
   config.layout = SHMEMCTL_MOE_BY_EXPERT;
   expect_near(workspace_of(&config), 2 * rows * (2 * hidden + record) +
-                                         rows * topk * (4 * hidden + record) + 4 * tokens * topk);
+                                         rows * topk * (4 * hidden + record) + 4 * tokens * topk +
+                                         sent + topk * back);
 }
 
 static void test_configurations_that_are_refused(void) {
@@ -81,7 +89,8 @@ static void test_configurations_that_are_refused(void) {
   WRONG(mode, 2, "mode: 2 is none");
   WRONG(format, -1, "format: -1 is none");
   WRONG(hidden, 2180, "must be a multiple of 8");
-  WRONG(hidden, 1 << 19, "a block's shared memory has to hold a row");
+  if (!by_network)
+    WRONG(hidden, 1 << 19, "a block's shared memory has to hold a row");
   WRONG(num_topk, 33, "num-topk");
   WRONG(num_experts, 0, "num-experts");
   WRONG(max_tokens, -1, "num-tokens");
@@ -147,7 +156,8 @@ static void test_addresses(shmemctl_moe_plan_t plan, const void* workspace, size
 static void test_settings(shmemctl_moe_t moe) {
   shmemctl_moe_settings_t settings = SHMEMCTL_MOE_SETTINGS_INIT;
   OK(shmemctl_moe_get_settings(moe, SHMEMCTL_MOE_OF_DISPATCH, &settings));
-  CHECK(settings.sms > 0 && settings.warps > 0 && settings.chunk_rows == -1);
+  CHECK(settings.sms > 0 && (settings.warps > 0) == !by_network);
+  CHECK(settings.chunk_rows == (by_network ? 16 : -1));
   {
     const shmemctl_moe_settings_t none = SHMEMCTL_MOE_SETTINGS_INIT;
     settings = none;
@@ -155,10 +165,10 @@ static void test_settings(shmemctl_moe_t moe) {
   settings.sms = 12;
   OK(shmemctl_moe_set_settings(moe, SHMEMCTL_MOE_OF_COMBINE, &settings));
   OK(shmemctl_moe_get_settings(moe, SHMEMCTL_MOE_OF_COMBINE, &settings));
-  CHECK(settings.sms == 12 && settings.chunk_bytes > 0);
+  CHECK(settings.sms == 12 && (settings.chunk_bytes > 0) == !by_network);
   settings.warps = 17;
   INVALID(shmemctl_moe_set_settings(moe, SHMEMCTL_MOE_OF_COMBINE, &settings),
-          "warps 17 is not from 1 to 16");
+          by_network ? "there is no warps here" : "warps 17 is not from 1 to 16");
   INVALID(shmemctl_moe_get_settings(moe, 2, &settings), "direction");
 }
 
@@ -277,6 +287,7 @@ int main(int argc, char** argv) {
   shmemx_gpu_init(NULL);
   me = shmem_my_pe();
   n = shmem_n_pes();
+  by_network = n > 1 && getenv("SHMEMCTL_DEVICE_PATH") != NULL;
   plan_memory = shmemx_gpu_malloc(1 << 20);
   test_sizes();
   test_configurations_that_are_refused();
