@@ -35,6 +35,10 @@ def must(*command, silent=False, **keywords):
 
 
 class Installed(unittest.TestCase):
+    # The host's program, and how it is compiled.
+    PROGRAM = SOURCE / "tests" / "openshmem" / "gpu.cpp"
+    COMPILER = ("c++", "-std=c++17")
+
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
@@ -45,9 +49,8 @@ class Installed(unittest.TestCase):
         cls.include = cls.prefix / "include"
         cls.library = next(cls.prefix.glob("lib*/**/libshmemctl.a")).parent
         cls.program = cls.folder / "gpu"
-        must("c++", "-std=c++17", "-Wall", "-Wextra", "-pedantic", "-Werror",
-             SOURCE / "tests" / "openshmem" / "gpu.cpp", "-o", cls.program, "-I", cls.include,
-             "-L", cls.library, *SANITIZERS, "-lshmemctl")
+        must(*cls.COMPILER, "-Wall", "-Wextra", "-pedantic", "-Werror", cls.PROGRAM, "-o", cls.program,
+             "-I", cls.include, "-L", cls.library, *SANITIZERS, "-lshmemctl")
 
     def run_pes(self, n_pes, *command, timeout=120, **variables):
         environment = clean_environment(SHMEMCTL_SYMMETRIC_SIZE="64M", **variables)

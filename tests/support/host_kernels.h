@@ -96,27 +96,17 @@ public:
   /// Every thread of every block of every PE calls it; returns when all have returned.
   void run(HostShape shape, const std::function<void(const DeviceJob&)>& kernel) {
     ++device::host_launches;
-    std::vector<std::unique_ptr<device::HostBlock>> blocks;
-    std::vector<std::thread> threads;
+    Running running;
     for (const std::unique_ptr<Pe>& pe : pes_)
-      for (int block = 0; block < shape.blocks; ++block) {
-        blocks.push_back(std::make_unique<device::HostBlock>(shape.threads));
-        for (int thread = 0; thread < shape.threads; ++thread)
-          threads.emplace_back(
-              [&kernel, &pe = *pe, at = blocks.back().get(), shape, block, thread] {
-                device::threadIdx.x = static_cast<unsigned>(thread);
-                device::blockDim.x = static_cast<unsigned>(shape.threads);
-                place_block(shape, static_cast<unsigned>(block));
-                device::host_block = at;
-                device::host_network = &pe.network;
-                device::host_deliver =
-                    pe.network.flight() != nullptr ? device::host_deliver_due : nullptr;
-                kernel(pe.job);
-                device::host_yield();
-              });
-      }
-    for (std::thread& thread : threads)
-      thread.join();
+      start(*pe, shape, kernel, running);
+    running.join();
+  }
+  /// Of one PE, by a thread of the test that stands for its host.
+  void run_on(int pe, HostShape shape, const std::function<void(const DeviceJob&)>& kernel) {
+    ++device::host_launches;
+    Running running;
+    start(*pes_[static_cast<std::size_t>(pe)], shape, kernel, running);
+    running.join();
   }
 
   /// Shorter where waits are expected to fail.
@@ -140,6 +130,35 @@ private:
     WaitReport report{};
     DeviceJob job{};
   };
+
+  struct Running {
+    std::vector<std::unique_ptr<device::HostBlock>> blocks;
+    std::vector<std::thread> threads;
+    void join() {
+      for (std::thread& thread : threads)
+        thread.join();
+    }
+  };
+  /// `kernel` outlives the threads.
+  static void start(Pe& pe, HostShape shape, const std::function<void(const DeviceJob&)>& kernel,
+                    Running& running) {
+    for (int block = 0; block < shape.blocks; ++block) {
+      running.blocks.push_back(std::make_unique<device::HostBlock>(shape.threads));
+      for (int thread = 0; thread < shape.threads; ++thread)
+        running.threads.emplace_back(
+            [&kernel, &pe, at = running.blocks.back().get(), shape, block, thread] {
+              device::threadIdx.x = static_cast<unsigned>(thread);
+              device::blockDim.x = static_cast<unsigned>(shape.threads);
+              place_block(shape, static_cast<unsigned>(block));
+              device::host_block = at;
+              device::host_network = &pe.network;
+              device::host_deliver =
+                  pe.network.flight() != nullptr ? device::host_deliver_due : nullptr;
+              kernel(pe.job);
+              device::host_yield();
+            });
+    }
+  }
 
   static void place_block(const HostShape& shape, unsigned block) {
     const auto planes = static_cast<unsigned>(shape.planes);

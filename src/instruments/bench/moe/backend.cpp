@@ -2,10 +2,6 @@
 
 #include <chrono>
 
-#include <fmt/format.h>
-
-#include "src/base/text.h"
-
 namespace shmemctl::moe {
 
 std::vector<double> Backend::chain(int pairs, const std::function<void()>& between) {
@@ -33,18 +29,6 @@ std::string Backend::cannot_use(Direction direction, const Settings& settings) c
 
 std::vector<Settings> Backend::candidates(Direction) const {
   return {};
-}
-
-std::string unknown_setting(const Settings& given, const Settings& known) {
-  std::vector<std::string> names;
-  for (const SettingField& field : setting_fields)
-    if (known.*field.value)
-      names.emplace_back(field.name);
-  for (const SettingField& field : setting_fields)
-    if (given.*field.value && !(known.*field.value))
-      return fmt::format("there is no {} here: {}", field.name,
-                         names.empty() ? "it has no settings" : "it has " + join(names, ", "));
-  return "";
 }
 
 } // namespace shmemctl::moe

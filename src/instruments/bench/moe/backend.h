@@ -9,43 +9,28 @@
 #include <string>
 #include <vector>
 
-#include "src/instruments/bench/moe/settings.h"
 #include "src/model/moe/oracle.h"
 #include "src/model/moe/routing.h"
 #include "src/model/moe/shape.h"
+#include "src/runtime/moe/exchange_config.h"
+#include "src/runtime/moe/exchange_layout.h"
+#include "src/runtime/moe/gpu_settings.h"
+#include "src/runtime/moe/settings.h"
 
 namespace shmemctl::moe {
 
-enum class Mode {
-  high_throughput, ///< counts first, received rows are contiguous, one row per rank returns
-  low_latency      ///< fixed slots, no counts first
-};
 const char* to_string(Mode mode);
 const char* to_string(Format format);
 const char* to_string(Combine combine);
 
 /// Everything that a backend is set up for; the same on all ranks.
-struct Setup {
-  Shape shape;
-  Mode mode = Mode::high_throughput;
-  Format format = Format::bf16;
-  bool power_scales = false;       ///< FP8: scales are powers of two (UE8M0)
-  std::int32_t scale_bytes = 4;    ///< FP8: size of a scale in the backend's rows
-  Combine combine = Combine::rows; ///< rows goes with high_throughput, the others with low_latency
-  bool bias = false;               ///< of Combine::rows
-  bool combined_weights = false;   ///< of Combine::rows: the summed top-k weights are returned, too
-  bool by_expert = false;      ///< low latency, weighted: received rows are also packed per expert
-  std::int32_t node_ranks = 1; ///< ranks of a node; shape.n_ranks where there is one node,
-                               ///< or rows go straight to ranks of other nodes
+struct Setup : ExchangeConfig {
+  std::int32_t scale_bytes = 4;           ///< FP8: size of a scale in the backend's rows
+  bool bias = false;                      ///< of Combine::rows
   std::vector<std::int32_t> node_of_rank; ///< empty: blocks of node_ranks
   std::uint32_t seed = 1;
-  /// Low latency: a rank that does not respond in that time is masked, and the others go on. 0:
-  /// calls wait for the job's timeout, and fail.
-  double rank_timeout_us = 0;
-  std::int32_t num_sms = 0;         ///< most SMs of a kernel; 0: chosen per kernel
   const Routing* routing = nullptr; ///< of all ranks; outlives the backend
 
-  std::int32_t n_nodes() const { return shape.n_ranks / node_ranks; }
   /// Whether a row between these ranks goes to another node.
   bool crosses(std::int32_t from, std::int32_t to) const {
     const auto node = [this](std::int32_t rank) {
@@ -71,20 +56,6 @@ struct Times {
   /// By rank, the part until it had begun the call. Empty if that is not known separately.
   std::vector<double> begin_wait_us = {};
   double pack_us = 0; ///< part of total: packing per expert
-};
-
-/// Bytes of one rank: what is allocated for these limits, whatever the routing is.
-struct MemoryUse {
-  std::string what;    ///< "received rows"
-  std::string formula; ///< "ranks * max_tokens * row"
-  std::uint64_t size_bytes = 0;
-};
-
-/// A kernel of a call as it is launched, on the rank that has the most tokens.
-struct KernelLaunch {
-  std::string kernel; ///< "dispatch"
-  int blocks = 0;
-  int sms = 0; ///< multiprocessors that it takes at most
 };
 
 /// How often a backend was called.
@@ -134,7 +105,7 @@ public:
   virtual void corrupt() = 0;
 
   /// Launch settings of all later calls; the same on all ranks, and accepted by cannot_use().
-  void use(const DirectionSettings& settings) { given_ = settings; }
+  virtual void use(const DirectionSettings& settings) { given_ = settings; }
   /// The settings that a call runs with: those of use(), completed by the backend's own choices.
   virtual Settings settings(Direction direction) const;
   /// Why a call cannot run with that; "" if it can.
@@ -150,8 +121,5 @@ protected:
 private:
   DirectionSettings given_;
 };
-
-/// Why `given` has a setting that `known` has not; "" if it has none.
-std::string unknown_setting(const Settings& given, const Settings& known);
 
 } // namespace shmemctl::moe

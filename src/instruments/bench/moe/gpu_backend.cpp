@@ -4,19 +4,10 @@
 
 #include "kernels/moe/cast.h"
 #include "src/base/deadline.h"
-#include "src/instruments/bench/moe/gpu_internode.h"
 #include "src/instruments/bench/moe/metadata_check.h"
 #include "src/instruments/bench/moe/row_layout.h"
 
 namespace shmemctl::moe {
-
-std::int32_t shared_sms(const PeGpu& gpu) {
-  return std::max(1, gpu.info().multiprocessors / std::max(1, gpu.info().pes_on_device));
-}
-
-GpuSettings gpu_settings_of(const PeGpu& gpu, const Setup& setup, const MoePath& path) {
-  return {setup, shared_sms(gpu), path.node_ranks};
-}
 
 void GpuBackend::fill() {
   const Shape& shape = setup_.shape;
@@ -25,66 +16,64 @@ void GpuBackend::fill() {
     for (const float weight : expected_weights(row_key(setup_.seed, me_, token), shape.top_k))
       weights.push_back(weight);
   // Experts may write all of these regions: only the memory around them is checked.
-  poison_regions({&layout_.outputs, &layout_.output_weights});
-  poison_regions(GpuBackend::plan_regions());
-  gpu_.copy(at<float>(layout_.weights), weights.data(), weights.size() * sizeof(float));
-  gpu_.copy(at<std::int32_t>(layout_.experts), mine_.experts.data(),
+  poison_regions({&layout_.exchange.outputs, &layout_.exchange.output_weights});
+  poison_regions(plan_regions());
+  // Filled once: a put of an earlier call may still read them when the next call begins. So a row
+  // that is not staged shows in the first call, or when the routing changes.
+  poison_regions(layout_.exchange.sent());
+  gpu_.copy(at<float>(layout_.tokens.weights), weights.data(), weights.size() * sizeof(float));
+  gpu_.copy(at<std::int32_t>(layout_.tokens.experts), mine_.experts.data(),
             mine_.experts.size() * sizeof(std::int32_t));
-  launched(launch_fill({shape, me_, tokens(), setup_.seed, at<std::uint16_t>(layout_.values)},
-                       stream()));
+  launched(launch_fill(
+      {shape, me_, tokens(), setup_.seed, at<std::uint16_t>(layout_.tokens.values)}, stream()));
   if (setup_.bias) // as bias_of() of the host backend
-    launched(launch_fill({shape, me_, tokens(), ~setup_.seed, at<std::uint16_t>(layout_.bias)},
-                         stream()));
+    launched(launch_fill(
+        {shape, me_, tokens(), ~setup_.seed, at<std::uint16_t>(layout_.tokens.bias)}, stream()));
   if (setup_.format == Format::fp8 && !is_low_latency())
-    launched(launch_cast({shape.hidden, tokens(), at<std::uint16_t>(layout_.values),
-                          at<std::uint8_t>(layout_.casts), at<float>(layout_.scales),
+    launched(launch_cast({shape.hidden, tokens(), at<std::uint16_t>(layout_.tokens.values),
+                          at<std::uint8_t>(layout_.tokens.casts), at<float>(layout_.tokens.scales),
                           setup_.power_scales, shared_sms(gpu_)},
                          stream()));
   wait("copy of the tokens");
 }
 
-GpuBackend::Waits GpuBackend::waits(int op) {
-  const auto n = static_cast<std::size_t>(setup_.shape.n_ranks);
-  Waits sums(2 * n);
-  if (is_low_latency()) {
-    LowLatencyState flags;
-    gpu_.copy(&flags, memory_ + layout_.flags.offset, sizeof flags);
-    std::copy_n(flags.wait_ns[op], n, sums.begin());
-    for (std::size_t rank = 0; op == 0 && rank < n; ++rank) {
-      sums[rank] = flags.begin_wait_ns[rank];
-      sums[n + rank] = flags.wait_ns[0][rank] - sums[rank];
-    }
+GpuBackend::Waits GpuBackend::waits(Direction direction) {
+  if (is_low_latency())
     read_masked_ranks();
-  } else {
-    CallFlags flags;
-    gpu_.copy(&flags, memory_ + layout_.flags.offset, sizeof flags);
-    std::copy_n(flags.wait_ns[0], n, sums.begin());
-    std::copy_n(flags.wait_ns[1], n, sums.begin() + static_cast<std::ptrdiff_t>(n));
-  }
-  return sums;
+  return exchange_->waits(direction);
 }
 
-Times GpuBackend::times_since(const Waits& before, int op) {
-  wait(op == 0 ? "dispatch" : "combine");
+Times GpuBackend::times_since(const Waits& before, Direction direction) {
+  const bool dispatches = direction == Direction::dispatch;
+  wait(dispatches ? "dispatch" : "combine");
   Times times;
   times.total_us = timer_.elapsed_ns() / 1000;
-  const Waits after = waits(op);
+  const Waits after = waits(direction);
   const auto n = static_cast<std::size_t>(setup_.shape.n_ranks);
   for (std::size_t rank = 0; rank < n; ++rank) {
-    const double until_begun = static_cast<double>(after[rank] - before[rank]) / 1000;
-    const double until_done = static_cast<double>(after[n + rank] - before[n + rank]) / 1000;
+    const double until_begun =
+        static_cast<double>(after.until_begun[rank] - before.until_begun[rank]) / 1000;
+    const double until_done =
+        static_cast<double>(after.until_done[rank] - before.until_done[rank]) / 1000;
     times.wait_us.push_back(until_begun + until_done);
-    if (!is_low_latency() || op == 0)
+    if (!is_low_latency() || dispatches)
       times.begin_wait_us.push_back(until_begun);
     times.arrival_us = std::max(times.arrival_us, until_begun);
     times.transfer_us = std::max(times.transfer_us, until_done);
   }
-  if (is_low_latency() && op == 0) // of each source, from its beginning until its last row
+  if (is_low_latency() && dispatches) // of each source, from its beginning until its last row
     return times;
   // A combine of low latency has one wait, and nothing goes ahead.
   times.counts_us = is_low_latency() ? 0 : times.arrival_us;
   times.transfer_us = std::max(0.0, times.total_us - times.counts_us);
   return times;
+}
+
+ChainBatches chain_batches(int pairs) {
+  constexpr int fewest = 8, longest = 16; // one deadline bounds the wait for a whole batch
+  const int batches =
+      std::max(std::min(std::max(pairs, 0), fewest), (pairs + longest - 1) / longest);
+  return {batches, batches > 0 ? (pairs + batches - 1) / batches : 0};
 }
 
 std::vector<double> GpuBackend::chain(int pairs, const std::function<void()>& between) {
@@ -124,89 +113,13 @@ double GpuBackend::run_phase(Direction direction, Phases phases) {
   return timer_.elapsed_ns() / 1000;
 }
 
-namespace {
-
-/// The largest whose row a block's shared memory holds; 0: none.
-std::int32_t max_hidden(const PeGpu& gpu, const Setup& setup, const MoePath& path) {
-  const std::int32_t step = setup.format == Format::fp8 ? channels_per_scale : 8;
-  Setup one = setup;
-  std::int32_t holds = 0, too_many = setup.shape.hidden / step;
-  while (holds + 1 < too_many) {
-    const std::int32_t middle = holds + (too_many - holds) / 2;
-    one.shape.hidden = middle * step;
-    (gpu_settings_of(gpu, one, path).holds_a_row() ? holds : too_many) = middle;
-  }
-  return holds * step;
-}
-
-} // namespace
-
-std::optional<BrokenRule> gpu_broken_rule(const PeGpu& gpu, const Setup& setup,
-                                          const MoePath& path) {
-  const Shape& shape = setup.shape;
-  const auto at_most = [](const char* what, std::int32_t most, const std::string& why,
-                          std::int32_t found, std::int32_t nearest) {
-    return BrokenRule{what, fmt::format("must be {} at most{}", most, why),
-                      fmt::format("{}", found), fmt::format("{}", nearest)};
-  };
-  const bool low = setup.mode == Mode::low_latency;
-  if (!low && path.node_ranks > max_ranks_of_kernels)
-    return at_most("PEs of a node", max_ranks_of_kernels,
-                   " where kernels hand rows on; --flat sends each row straight to its rank",
-                   path.node_ranks, max_ranks_of_kernels);
-  if (setup.by_expert && shape.local_experts() > max_packed_experts)
-    return at_most("num-experts", max_packed_experts * shape.n_ranks,
-                   fmt::format(": kernels pack rows of {} experts of a rank", max_packed_experts),
-                   shape.n_experts, max_packed_experts * shape.n_ranks);
-  if (low && shape.max_tokens > max_rows_of_block)
-    return at_most("num-tokens", max_rows_of_block,
-                   " in low latency by kernels, which count a block's rows in 16 bits",
-                   shape.max_tokens, max_rows_of_block);
-  const GpuSettings settings = gpu_settings_of(gpu, setup, path);
-  if (const std::int32_t most = settings.max_experts() / shape.n_ranks * shape.n_ranks;
-      shape.n_experts > most)
-    return at_most("num-experts", most, ": notify counts them in a block's shared memory",
-                   shape.n_experts, most);
-  if (!settings.holds_a_row()) {
-    const std::int32_t most = max_hidden(gpu, setup, path);
-    return at_most("hidden", most,
-                   fmt::format(" with {} ranks: a block's shared memory has to hold a row and its "
-                               "records",
-                               shape.n_ranks),
-                   shape.hidden, most);
-  }
-  const int min_sms = settings.min_num_sms(), max_sms = std::max(min_sms, shared_sms(gpu));
-  if (setup.num_sms > max_sms)
-    return at_most("num-sms", max_sms, fmt::format(", which a PE has of {}", gpu.info().name),
-                   setup.num_sms, max_sms);
-  if (setup.num_sms > 0 && setup.num_sms < min_sms)
-    return BrokenRule{"num-sms",
-                      fmt::format("must be {} at least: the blocks of {} have different parts",
-                                  min_sms, low ? "a low-latency dispatch" : "notify"),
-                      fmt::format("{}", setup.num_sms), fmt::format("{}", min_sms)};
-  return std::nullopt;
-}
-
-std::string gpu_backend_cannot(const PeGpu& gpu, const Setup& setup, const MoePath& path) {
-  if (setup.combined_weights && setup.mode == Mode::low_latency)
-    return "low latency applies the weights, and does not send them back";
-  return unreachable_rank(path, gpu.job().pe, gpu.paths_by_pe());
-}
-
 std::size_t gpu_backend_bytes(const Setup& setup, const MoePath& path) {
-  if (!path.is_internode())
-    return GpuLayout(setup).size_bytes;
-  return path.is_low_latency() ? LowLatencyInternodeLayout(setup).size_bytes
-                               : InternodeLayout(setup, path.node_ranks).size_bytes;
+  return GpuLayout(setup, path).size_bytes();
 }
 
 std::unique_ptr<Backend> make_gpu_backend(PeGpu& gpu, std::byte* memory, const Setup& setup,
                                           const MoePath& path, std::int32_t rank) {
-  if (!path.is_internode())
-    return std::make_unique<GpuBackend>(gpu, memory, setup, path, rank);
-  return path.is_low_latency()
-             ? make_low_latency_internode_gpu_backend(gpu, memory, setup, path, rank)
-             : make_internode_gpu_backend(gpu, memory, setup, path, rank);
+  return std::make_unique<GpuBackend>(gpu, memory, setup, path, rank);
 }
 
 void GpuBackend::run_experts_of_rows() {
@@ -223,18 +136,20 @@ void GpuBackend::run_packed_experts() {
   for (std::size_t expert = 0; expert < expected.rows.size(); ++expert) {
     const std::int64_t first = expected.offsets[expert];
     if (!expected.rows[expert].empty())
-      launched(launch_experts({setup_.shape, record_scales(), setup_.combine, me_,
-                               packed_rows(expected.offsets[expert], expected.rows[expert].size()),
-                               at<std::uint16_t>(layout_.outputs) + first * setup_.shape.hidden,
-                               static_cast<std::int32_t>(expert)},
-                              stream()));
+      launched(
+          launch_experts({setup_.shape, record_scales(), setup_.combine, me_,
+                          packed_rows(expected.offsets[expert], expected.rows[expert].size()),
+                          at<std::uint16_t>(layout_.exchange.outputs) + first * setup_.shape.hidden,
+                          static_cast<std::int32_t>(expert)},
+                         stream()));
   }
 }
 
 Received GpuBackend::packed_rows(std::int32_t first, std::size_t count) const {
   const std::int64_t row = first;
-  return {at<std::byte>(layout_.packed_rows) + row * setup_.shape.value_bytes(setup_.format),
-          at<std::byte>(layout_.packed_records) + row * record_.bytes(),
+  return {at<std::byte>(layout_.exchange.packed_rows) +
+              row * setup_.shape.value_bytes(setup_.format),
+          at<std::byte>(layout_.exchange.packed_records) + row * record_.bytes(),
           static_cast<std::int32_t>(count)};
 }
 
@@ -242,9 +157,9 @@ std::optional<std::string> GpuBackend::wrong_packed() {
   if (!setup_.by_expert)
     return std::nullopt;
   const PackedRows expected = expected_packed(setup_.shape, active_routing_, me_);
-  if (read<std::int32_t>(layout_.packed_offsets, expected.offsets.size()) != expected.offsets)
+  if (read<std::int32_t>(layout_.plan.packed_offsets, expected.offsets.size()) != expected.offsets)
     return "the experts' packed rows do not begin where the routing says";
-  const auto counts = read<std::int32_t>(layout_.packed_counts, expected.rows.size());
+  const auto counts = read<std::int32_t>(layout_.plan.packed_counts, expected.rows.size());
   clear_mismatch();
   for (std::size_t expert = 0; expert < expected.rows.size(); ++expert) {
     const std::vector<RowSource>& rows = expected.rows[expert];
@@ -257,7 +172,7 @@ std::optional<std::string> GpuBackend::wrong_packed() {
     if (const auto wrong = wrong_records(rows.data(), received))
       return fmt::format("packed for expert {} here, {}", expert, *wrong);
     launched(launch_check_rows(
-        {setup_.shape, record_scales(), setup_.seed, received, at<Mismatch>(layout_.wrong)},
+        {setup_.shape, record_scales(), setup_.seed, received, at<Mismatch>(layout_.tokens.wrong)},
         stream()));
   }
   if (const Mismatch wrong = read_mismatch(); wrong.rows != 0)
@@ -276,19 +191,14 @@ void GpuBackend::check_between_experts() {
     const Received used = packed_rows(expected.offsets[expert], expected.rows[expert].size());
     const Received next = packed_rows(expected.offsets[expert + 1], 0);
     check_untouched(used.rows + std::int64_t{used.count} * setup_.shape.value_bytes(setup_.format),
-                    last ? end_of(layout_.packed_rows) : next.rows);
+                    last ? end_of(layout_.exchange.packed_rows) : next.rows);
     check_untouched(used.records + std::int64_t{used.count} * record_.bytes(),
-                    last ? end_of(layout_.packed_records) : next.records);
+                    last ? end_of(layout_.exchange.packed_records) : next.records);
   }
 }
 
 void GpuBackend::read_masked_ranks() {
-  LowLatencyState flags;
-  gpu_.copy(&flags, memory_ + layout_.flags.offset, sizeof flags);
-  std::vector<std::int32_t> masked;
-  for (std::int32_t rank = 0; rank < setup_.shape.n_ranks; ++rank)
-    if (flags.masked[rank] != 0)
-      masked.push_back(rank);
+  const std::vector<std::int32_t> masked = exchange_->masked();
   if (masked == masked_)
     return;
   if (setup_.rank_timeout_us <= 0)
@@ -305,7 +215,7 @@ std::optional<std::string> GpuBackend::wrong_counts() {
   const auto n = static_cast<std::size_t>(setup_.shape.n_ranks);
   const std::vector<std::int32_t>& expected = row_counts_;
   if (is_low_latency()) {
-    const auto counts = read<std::int32_t>(layout_.counts, n);
+    const auto counts = read<std::int32_t>(layout_.plan.counts, n);
     for (std::size_t source = 0; source < n; ++source)
       if (const std::int32_t sent = is_masked(static_cast<std::int32_t>(source))
                                         ? -1
@@ -315,37 +225,33 @@ std::optional<std::string> GpuBackend::wrong_counts() {
                            counts[source], source, sent);
     return std::nullopt;
   }
-  if (read<std::int32_t>(layout_.counts, n * n) != expected)
+  if (read<std::int32_t>(layout_.plan.counts, n * n) != expected)
     return "the counts of rows are not the routing's";
   const auto experts = expected_expert_counts(setup_.shape, *setup_.routing, me_);
-  if (read<std::int32_t>(layout_.expert_counts, experts.size()) != experts)
+  if (read<std::int32_t>(layout_.plan.expert_counts, experts.size()) != experts)
     return "the counts of the experts' tokens are not the routing's";
   return std::nullopt;
 }
 
 std::vector<const GpuRegion*> GpuBackend::written_regions() const {
-  std::vector<const GpuRegion*> parts = {&layout_.rows, &layout_.records, &layout_.results,
-                                         &layout_.combined_weights};
-  if (setup_.by_expert)
-    parts.insert(parts.end(), {&layout_.packed_rows, &layout_.packed_records});
+  std::vector<const GpuRegion*> parts = layout_.exchange.received();
+  parts.insert(parts.end(), {&layout_.tokens.results, &layout_.tokens.combined_weights});
   return parts;
 }
 
 std::vector<const GpuRegion*> GpuBackend::plan_regions() const {
-  std::vector<const GpuRegion*> parts = {&layout_.slots, &layout_.bases, &layout_.counts,
-                                         &layout_.expert_counts};
+  std::vector<const GpuRegion*> parts = layout_.plan.all();
   if (setup_.by_expert)
-    parts.insert(parts.end(),
-                 {&layout_.packed_counts, &layout_.packed_offsets, &layout_.output_rows});
+    parts.push_back(&layout_.exchange.output_rows);
   return parts;
 }
 
 std::vector<const GpuRegion*> GpuBackend::guarded_regions() const {
   std::vector<const GpuRegion*> parts = written_regions();
-  const std::vector<const GpuRegion*> plan = plan_regions();
-  parts.insert(parts.end(), plan.begin(), plan.end());
+  for (const std::vector<const GpuRegion*>& more : {plan_regions(), layout_.exchange.sent()})
+    parts.insert(parts.end(), more.begin(), more.end());
   // Experts write these; only what lies around is looked at.
-  parts.insert(parts.end(), {&layout_.outputs, &layout_.output_weights});
+  parts.insert(parts.end(), {&layout_.exchange.outputs, &layout_.exchange.output_weights});
   return parts;
 }
 
@@ -353,7 +259,7 @@ std::optional<std::string> GpuBackend::wrong_rows() {
   clear_mismatch();
   each_source([&](std::int32_t, const Received& received) {
     launched(launch_check_rows(
-        {setup_.shape, record_scales(), setup_.seed, received, at<Mismatch>(layout_.wrong)},
+        {setup_.shape, record_scales(), setup_.seed, received, at<Mismatch>(layout_.tokens.wrong)},
         stream()));
   });
   if (const Mismatch wrong = read_mismatch(); wrong.rows != 0)
@@ -390,10 +296,11 @@ std::optional<std::string> GpuBackend::wrong_records(const RowSource* rows,
 /// High throughput leaves no gaps between rows.
 void GpuBackend::check_after_rows() {
   const std::int64_t rows = rows_of(row_counts_.data(), setup_.shape.n_ranks, me_);
-  check_untouched(memory_ + layout_.rows.offset + rows * setup_.shape.value_bytes(setup_.format),
-                  end_of(layout_.rows));
-  check_untouched(memory_ + layout_.records.offset + rows * record_.bytes(),
-                  end_of(layout_.records));
+  check_untouched(memory_ + layout_.exchange.rows.offset +
+                      rows * setup_.shape.value_bytes(setup_.format),
+                  end_of(layout_.exchange.rows));
+  check_untouched(memory_ + layout_.exchange.records.offset + rows * record_.bytes(),
+                  end_of(layout_.exchange.records));
 }
 
 /// Low latency: after the rows of each source, in both halves. (All calls since the memory was
@@ -408,8 +315,8 @@ void GpuBackend::check_between_slots() {
       const std::int64_t slots = std::int64_t{buffer} * setup_.shape.max_rows();
       const std::int64_t begin = slots + fixed_slot(setup_.shape, source, rows_from(source));
       const std::int64_t end = slots + fixed_slot(setup_.shape, source + 1, 0);
-      const std::byte* const rows = memory_ + layout_.rows.offset;
-      const std::byte* const records = memory_ + layout_.records.offset;
+      const std::byte* const rows = memory_ + layout_.exchange.rows.offset;
+      const std::byte* const records = memory_ + layout_.exchange.records.offset;
       check_untouched(rows + begin * value_bytes, rows + end * value_bytes);
       check_untouched(records + begin * record_.bytes(), records + end * record_.bytes());
     }
@@ -446,15 +353,16 @@ std::optional<std::string> GpuBackend::verify_combine() {
   // Only while it is looked at: a call leaves out what masked ranks would add by itself.
   const auto put_choices = [this](const RankRouting& routing) {
     if (!masked_.empty())
-      gpu_.copy(at<std::int32_t>(layout_.experts), routing.experts.data(),
+      gpu_.copy(at<std::int32_t>(layout_.tokens.experts), routing.experts.data(),
                 routing.experts.size() * sizeof(std::int32_t));
   };
   put_choices(active_routing_[static_cast<std::size_t>(me_)]);
-  launched(launch_check_combined(
-      {setup_.shape, record_scales(), setup_.combine, me_, tokens(), setup_.seed,
-       at<std::int32_t>(layout_.experts), at<float>(layout_.weights), bias(),
-       at<std::uint16_t>(layout_.results), at<Mismatch>(layout_.wrong), setup_.model_node_ranks()},
-      stream()));
+  launched(launch_check_combined({setup_.shape, record_scales(), setup_.combine, me_, tokens(),
+                                  setup_.seed, at<std::int32_t>(layout_.tokens.experts),
+                                  at<float>(layout_.tokens.weights), bias(),
+                                  at<std::uint16_t>(layout_.tokens.results),
+                                  at<Mismatch>(layout_.tokens.wrong), setup_.model_node_ranks()},
+                                 stream()));
   const Mismatch wrong = read_mismatch();
   put_choices(mine_);
   if (wrong.rows != 0)
@@ -472,7 +380,7 @@ std::optional<std::string> GpuBackend::verify_combine() {
 std::optional<std::string> GpuBackend::wrong_combined_weights() {
   const auto top_k = static_cast<std::size_t>(setup_.shape.top_k);
   const auto count = static_cast<std::size_t>(setup_.combined_weights ? tokens() : 0);
-  const auto weights = read<float>(layout_.combined_weights, count * top_k);
+  const auto weights = read<float>(layout_.tokens.combined_weights, count * top_k);
   for (std::size_t token = 0; token < count; ++token)
     if (auto wrong = wrong_weights(setup_, me_, static_cast<std::int32_t>(token),
                                    weights.data() + token * top_k))

@@ -35,9 +35,9 @@ MoePath require_backend(Runtime& runtime, BackendKind kind, const Setup& setup) 
   if (!gpu)
     throw cannot_start(kind, runtime.no_gpu_reason());
   const MoePath path = choose_moe_path(setup, gpu->paths_by_pe());
-  if (const std::optional<BrokenRule> broken = gpu_broken_rule(*gpu, setup, path))
+  if (const std::optional<BrokenRule> broken = exchange_broken_rule(*gpu, setup, path))
     throw error_of(*broken);
-  if (const std::string reason = gpu_backend_cannot(*gpu, setup, path); !reason.empty())
+  if (const std::string reason = exchange_cannot(*gpu, setup, path); !reason.empty())
     throw cannot_start(kind, reason);
   return path;
 }

@@ -6,7 +6,7 @@
 
 #include "src/instruments/bench/job_memory.h"
 #include "src/instruments/bench/moe/backend.h"
-#include "src/instruments/bench/moe/moe_path.h"
+#include "src/runtime/moe/moe_path.h"
 
 namespace shmemctl::moe {
 

@@ -1,4 +1,4 @@
-#include "src/instruments/bench/moe/moe_path.h"
+#include "src/runtime/moe/moe_path.h"
 
 #include <algorithm>
 
@@ -8,13 +8,13 @@
 
 namespace shmemctl::moe {
 
-MoePath choose_moe_path(const Setup& setup, const std::vector<KernelPath>& paths) {
-  if (setup.n_nodes() > 1)
-    return {setup.mode, setup.node_ranks};
+MoePath choose_moe_path(const ExchangeConfig& config, const std::vector<KernelPath>& paths) {
+  if (config.n_nodes() > 1)
+    return {config.mode, config.node_ranks};
   const bool takes_network = std::any_of(paths.begin(), paths.end(), [](const KernelPath& path) {
     return path.path == DevicePath::proxy || path.path == DevicePath::ibgda;
   });
-  return {setup.mode, takes_network || setup.shape.n_ranks > max_ranks_of_kernels ? 1 : 0};
+  return {config.mode, takes_network || config.shape.n_ranks > max_ranks_of_kernels ? 1 : 0};
 }
 
 std::string unreachable_rank(const MoePath& path, int pe, const std::vector<KernelPath>& paths) {

@@ -1,4 +1,4 @@
-#include "src/instruments/bench/moe/gpu_settings.h"
+#include "src/runtime/moe/gpu_settings.h"
 
 #include <algorithm>
 #include <limits>
@@ -40,9 +40,9 @@ std::string too_large(std::size_t needed, const std::string& nearest) {
                      max_bytes, nearest);
 }
 
-ReduceShape gathered(const Setup& setup, int rows, const Settings& all) {
-  return {setup.shape.max_tokens,
-          setup.shape.hidden * 2,
+ReduceShape gathered(const ExchangeConfig& config, int rows, const Settings& all) {
+  return {config.shape.max_tokens,
+          config.shape.hidden * 2,
           rows,
           all.chunk_bytes.value_or(16),
           all.stages.value_or(1),
@@ -73,33 +73,33 @@ int GpuSettings::min_num_sms() const {
 }
 
 int GpuSettings::own_sms(Direction direction) const {
-  return setup.num_sms > 0
-             ? setup.num_sms
+  return config.num_sms > 0
+             ? config.num_sms
              : std::max(min_sms(direction), is_low_latency() ? max_sms : std::min(24, max_sms));
 }
 
 std::int32_t GpuSettings::max_experts() const {
-  const Shape& shape = setup.shape;
+  const Shape& shape = config.shape;
   if (is_low_latency())
     return std::numeric_limits<std::int32_t>::max();
   std::int32_t counts = max_notified_experts;
   if (is_internode())
-    counts = max_internode_experts({shape, setup.format, node_ranks, 1, setup.combined_weights});
+    counts = max_internode_experts({shape, config.format, node_ranks, 1, config.combined_weights});
   return counts / shape.n_ranks * shape.n_ranks;
 }
 
 /// One message carries a chunk, and an HCA's carries so much.
 std::int32_t GpuSettings::max_chunk_rows() const {
   constexpr std::int32_t max_message_bytes = 1 << 30;
-  const InternodeShape shape{setup.shape, setup.format, node_ranks, 1, setup.combined_weights};
+  const InternodeShape shape{config.shape, config.format, node_ranks, 1, config.combined_weights};
   return std::clamp(max_message_bytes / std::max(shape.crossing_bytes(), shape.sum_bytes()), 1,
-                    std::max(1, setup.shape.max_tokens));
+                    std::max(1, config.shape.max_tokens));
 }
 
 DispatchArguments GpuSettings::dispatch(const Tuning& tuning) const {
   DispatchArguments arguments{};
-  arguments.shape = setup.shape;
-  arguments.format = setup.format;
+  arguments.shape = config.shape;
+  arguments.format = config.format;
   arguments.tuning = tuning;
   return arguments;
 }
@@ -122,7 +122,7 @@ Settings GpuSettings::own_dispatch(const Settings& given) const {
   own.warps = chosen.warps;
   own.stages = chosen.stages;
   own.kept = chosen.kept;
-  own.self_sms = blocks_for_self(chosen, setup.shape.n_ranks);
+  own.self_sms = blocks_for_self(chosen, config.shape.n_ranks);
   return own;
 }
 
@@ -130,10 +130,10 @@ Settings GpuSettings::own_combine(const Settings& given) const {
   Settings own;
   own.sms = given.sms.value_or(own_sms(Direction::combine));
   ReduceTuning chosen = is_low_latency()
-                            ? low_latency_combine_tuning(setup.shape, weighted(), *own.sms)
-                            : combine_tuning(setup.shape, *own.sms);
+                            ? low_latency_combine_tuning(config.shape, weighted(), *own.sms)
+                            : combine_tuning(config.shape, *own.sms);
   if (given.warps || given.chunk_bytes) { // the rest follows from these
-    chosen = reduce_tuning(rows(), setup.shape.hidden * 2, *own.sms,
+    chosen = reduce_tuning(rows(), config.shape.hidden * 2, *own.sms,
                            std::clamp(given.warps.value_or(chosen.tuning.warps), 1, 16),
                            std::max(16, given.chunk_bytes.value_or(chosen.chunk_bytes)));
     if (is_low_latency())
@@ -178,7 +178,7 @@ std::string GpuSettings::dispatch_invalid_reason(const Settings& all) const {
 }
 
 std::string GpuSettings::combine_invalid_reason(const Settings& all) const {
-  const int row_bytes = setup.shape.hidden * 2;
+  const int row_bytes = config.shape.hidden * 2;
   const std::int32_t chunk = *all.chunk_bytes;
   if (std::string problem = first_of({out_of_range("warps", *all.warps, 1, max_combine_warps),
                                       out_of_range("stages", *all.stages, 1, max_stages),
@@ -188,7 +188,7 @@ std::string GpuSettings::combine_invalid_reason(const Settings& all) const {
   if (chunk % 16 != 0)
     return fmt::format("chunk_bytes {} is no multiple of 16: take {}", chunk, chunk / 16 * 16);
   const auto needed = [&](const Settings& some) {
-    return reduce_shared_bytes(gathered(setup, rows(), some), *some.warps,
+    return reduce_shared_bytes(gathered(config, rows(), some), *some.warps,
                                is_low_latency() && weighted());
   };
   if (needed(all) <= max_bytes)
@@ -214,9 +214,8 @@ std::string GpuSettings::misfit(Direction direction, const Settings& given) cons
   if (std::string problem = out_of_range("sms", *all.sms, least, std::max(least, max_sms));
       !problem.empty())
     return problem;
-  if (setup.num_sms > 0 && *all.sms != setup.num_sms)
-    return fmt::format("sms {} is not --num-sms {}: leave one of them out", *all.sms,
-                       setup.num_sms);
+  if (config.num_sms > 0 && *all.sms != config.num_sms)
+    return fmt::format("sms {} is not num-sms {}: leave one of them out", *all.sms, config.num_sms);
   if (is_internode())
     return has_chunks() ? out_of_range("chunk_rows", *all.chunk_rows, 1, max_chunk_rows()) : "";
   return direction == Direction::combine ? combine_invalid_reason(all)
@@ -247,7 +246,7 @@ std::vector<Settings> GpuSettings::dispatch_candidates(int sms) const {
 }
 
 std::vector<Settings> GpuSettings::combine_candidates(int sms) const {
-  const int row_bytes = setup.shape.hidden * 2;
+  const int row_bytes = config.shape.hidden * 2;
   std::vector<Settings> all;
   for (const int warps : {2, 4, 8, 14, 16})
     for (const int parts : {1, 2, 4, 8, 16})
@@ -285,15 +284,8 @@ std::vector<Settings> GpuSettings::candidates_of(Direction direction, int sms) c
   return direction == Direction::combine ? combine_candidates(sms) : dispatch_candidates(sms);
 }
 
-std::int32_t GpuSettings::max_routed_tokens() const {
-  std::int32_t most = 0;
-  for (const RankRouting& rank : *setup.routing)
-    most = std::max(most, rank.tokens());
-  return most;
-}
-
 std::vector<KernelLaunch> GpuSettings::launches(Direction direction, const Settings& given,
-                                                int sms_of_gpu) const {
+                                                int sms_of_gpu, std::int32_t tokens) const {
   const int sms = *complete(direction, given).sms;
   if (direction == Direction::combine)
     return {{"combine", sms, sms}};
@@ -302,29 +294,22 @@ std::vector<KernelLaunch> GpuSettings::launches(Direction direction, const Setti
     return {{"notify", blocks, blocks}, {"dispatch", sms, sms}};
   }
   std::vector<KernelLaunch> all;
-  if (is_internode() && setup.format == Format::fp8)
+  if (is_internode() && config.format == Format::fp8)
     all.push_back({"cast", sms, sms});
-  const int blocks = dispatch_blocks(max_routed_tokens(), sms, Phases::both).all();
+  const int blocks = dispatch_blocks(tokens, sms, Phases::both).all();
   all.push_back({"dispatch", blocks, blocks});
-  if (setup.by_expert) {
+  if (config.by_expert) {
     const int packing = pack_blocks(sms, sms_of_gpu);
     all.push_back({"pack", packing, std::min(packing, sms_of_gpu)});
   }
   return all;
 }
 
-ChainBatches chain_batches(int pairs) {
-  constexpr int fewest = 8, longest = 16; // one deadline bounds the wait for a whole batch
-  const int batches =
-      std::max(std::min(std::max(pairs, 0), fewest), (pairs + longest - 1) / longest);
-  return {batches, batches > 0 ? (pairs + batches - 1) / batches : 0};
-}
-
 std::vector<Settings> GpuSettings::candidates(Direction direction) const {
-  std::vector<int> counts{setup.num_sms};
-  if (setup.num_sms == 0 && is_low_latency())
+  std::vector<int> counts{config.num_sms};
+  if (config.num_sms == 0 && is_low_latency())
     counts = {max_sms / 4, max_sms / 2, max_sms};
-  else if (setup.num_sms == 0)
+  else if (config.num_sms == 0)
     counts = {8, 12, 16, 20, 24, 32, 48, 64, 96, max_sms};
   std::vector<Settings> all;
   std::set<std::string> seen;

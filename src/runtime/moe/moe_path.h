@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "src/instruments/bench/moe/backend.h"
 #include "src/runtime/gpu/gpu.h"
+#include "src/runtime/moe/exchange_config.h"
 
 namespace shmemctl::moe {
 
@@ -30,7 +30,7 @@ struct MoePath {
 /// Intranode kernels need one node of at most max_ranks_of_kernels ranks whose GPUs all map each
 /// other's memory; everything else takes internode kernels.
 /// @param paths how this PE's kernels reach each PE (PeGpu::ways())
-MoePath choose_moe_path(const Setup& setup, const std::vector<KernelPath>& paths);
+MoePath choose_moe_path(const ExchangeConfig& config, const std::vector<KernelPath>& paths);
 
 /// Why kernels of that path cannot run on this PE: the first PE that they do not reach as they must
 /// (by loads and stores within a node, by anything else across nodes). "" if there is none.

@@ -1,4 +1,4 @@
-#include "src/instruments/bench/moe/settings.h"
+#include "src/runtime/moe/settings.h"
 
 #include <algorithm>
 
@@ -54,6 +54,18 @@ Settings parse_settings(const std::string& flag, const std::string& text) {
     settings.*field->value = static_cast<std::int32_t>(*value);
   }
   return settings;
+}
+
+std::string unknown_setting(const Settings& given, const Settings& known) {
+  std::vector<std::string> names;
+  for (const SettingField& field : setting_fields)
+    if (known.*field.value)
+      names.emplace_back(field.name);
+  for (const SettingField& field : setting_fields)
+    if (given.*field.value && !(known.*field.value))
+      return fmt::format("there is no {} here: {}", field.name,
+                         names.empty() ? "it has no settings" : "it has " + join(names, ", "));
+  return "";
 }
 
 Settings filled(Settings given, const Settings& otherwise) {

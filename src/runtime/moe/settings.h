@@ -1,4 +1,4 @@
-// What the calls of a backend may be set to, where its own choice is not wanted.
+// How the kernels of dispatch and combine may be launched, where the own choice is not wanted.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@ namespace shmemctl::moe {
 enum class Direction { dispatch, combine };
 const char* to_string(Direction direction);
 
-/// Launch settings of one direction; empty ones are chosen by the backend. A backend uses some of
-/// them.
+/// Launch settings of one direction; empty ones are chosen for the shape. Each path of kernels uses
+/// some of them.
 struct Settings {
   std::optional<std::int32_t> sms;         ///< multiprocessors of a kernel
   std::optional<std::int32_t> warps;       ///< of a block
@@ -53,6 +53,8 @@ std::string to_text(const Settings& settings);
 /// Throws Error (usage) for what to_text() does not write.
 /// @param flag that the text was given to
 Settings parse_settings(const std::string& flag, const std::string& text);
+/// Why `given` has a setting that `known` has not; "" if it has none.
+std::string unknown_setting(const Settings& given, const Settings& known);
 /// `given`, filled up from `otherwise`.
 Settings filled(Settings given, const Settings& otherwise);
 

@@ -6,13 +6,21 @@
 #include <vector>
 
 #include "kernels/moe/high_throughput.h"
-#include "src/instruments/bench/moe/backend.h"
+#include "src/runtime/moe/exchange_config.h"
+#include "src/runtime/moe/settings.h"
 
 namespace shmemctl::moe {
 
-/// A setup, and the multiprocessors that a PE has.
+/// A kernel of a call as it is launched, on the rank that has the most tokens.
+struct KernelLaunch {
+  std::string kernel; ///< "dispatch"
+  int blocks = 0;
+  int sms = 0; ///< multiprocessors that it takes at most
+};
+
+/// A configuration, and the multiprocessors that a PE has.
 struct GpuSettings {
-  const Setup& setup;
+  const ExchangeConfig& config;
   int max_sms;
   std::int32_t node_ranks = 0; ///< MoePath::node_ranks; 0: intranode kernels
 
@@ -21,10 +29,11 @@ struct GpuSettings {
   /// "" or the rule that is broken, and the nearest that is not.
   std::string misfit(Direction direction, const Settings& given) const;
   std::vector<Settings> candidates(Direction direction) const;
-  /// What a call launches with such settings, on a GPU with this many SMs.
-  std::vector<KernelLaunch> launches(Direction direction, const Settings& given,
-                                     int sms_of_gpu) const;
-  /// Fewest for Setup::num_sms: notify and a low-latency dispatch have blocks of different kinds.
+  /// What a call with that many tokens launches with such settings, on a GPU with this many SMs.
+  std::vector<KernelLaunch> launches(Direction direction, const Settings& given, int sms_of_gpu,
+                                     std::int32_t tokens) const;
+  /// Fewest for ExchangeConfig::num_sms: notify and a low-latency dispatch have blocks of different
+  /// kinds.
   int min_num_sms() const;
   /// Whether a block of a dispatch holds a row at all.
   bool holds_a_row() const { return is_low_latency() || is_internode() || dispatch_stages() > 0; }
@@ -32,17 +41,16 @@ struct GpuSettings {
   std::int32_t max_experts() const;
 
 private:
-  bool is_low_latency() const { return setup.mode == Mode::low_latency; }
+  bool is_low_latency() const { return config.mode == Mode::low_latency; }
   bool is_internode() const { return node_ranks > 0; }
   bool has_chunks() const { return is_internode() && !is_low_latency(); }
-  bool weighted() const { return setup.combine == Combine::weighted; }
+  bool weighted() const { return config.combine == Combine::weighted; }
   int rows() const {
-    return is_low_latency() && weighted() ? setup.shape.top_k : setup.shape.n_ranks;
+    return is_low_latency() && weighted() ? config.shape.top_k : config.shape.n_ranks;
   }
   int min_sms(Direction direction) const;
   int own_sms(Direction direction) const;
   std::int32_t max_chunk_rows() const;
-  std::int32_t max_routed_tokens() const;
   DispatchArguments dispatch(const Tuning& tuning) const;
   /// Stages that a block's shared memory holds, of all its warps.
   int dispatch_stages() const;
@@ -56,14 +64,6 @@ private:
   std::vector<Settings> internode_candidates(int sms) const;
   std::vector<Settings> candidates_of(Direction direction, int sms) const;
 };
-
-/// How a chain of pairs is timed: in batches of 16 at most, which are alike.
-struct ChainBatches {
-  int batches = 0, each = 0;
-  int pairs() const { return batches * each; }
-};
-/// For at least `pairs` pairs of dispatch and combine.
-ChainBatches chain_batches(int pairs);
 
 /// What the launcher of a kernel takes; settings without a value keep Tuning's default.
 Tuning tuning_of(const Settings& settings);

@@ -4,13 +4,14 @@
 #include <set>
 
 #include "kernels/moe/combine_reduce.h"
-#include "src/instruments/bench/moe/gpu_settings.h"
+#include "kernels/moe/low_latency.h"
+#include "src/runtime/moe/gpu_settings.h"
 
 namespace shmemctl::moe {
 namespace {
 
-Setup setup_of(Mode mode, Combine combine, std::int32_t n_ranks, std::int32_t hidden) {
-  moe::Setup setup;
+ExchangeConfig setup_of(Mode mode, Combine combine, std::int32_t n_ranks, std::int32_t hidden) {
+  ExchangeConfig setup;
   setup.mode = mode;
   setup.combine = combine;
   setup.shape.n_ranks = n_ranks;
@@ -37,7 +38,7 @@ TEST(MoeGpuSettings, WhateverIsTriedFitsAndIsThereOnce) {
       for (const std::int32_t hidden : {128, 2176, 7168, 16384})
         for (const int max_sms : {1, 33, 132})
           for (const Format format : {Format::bf16, Format::fp8}) {
-            moe::Setup setup = setup_of(mode, combine, n_ranks, hidden);
+            ExchangeConfig setup = setup_of(mode, combine, n_ranks, hidden);
             setup.format = format;
             const GpuSettings gpu{setup, max_sms};
             for (const Direction direction : directions) {
@@ -55,7 +56,7 @@ TEST(MoeGpuSettings, WhateverIsTriedFitsAndIsThereOnce) {
 }
 
 TEST(MoeGpuSettings, ItsOwnChoiceIsThatOfTheKernels) {
-  const moe::Setup setup = setup_of(Mode::high_throughput, Combine::rows, 2, 7168);
+  const ExchangeConfig setup = setup_of(Mode::high_throughput, Combine::rows, 2, 7168);
   const GpuSettings gpu{setup, 132};
   EXPECT_EQ(to_text(gpu.complete(Direction::dispatch, {})),
             "sms=24,warps=7,stages=2,kept=1,self_sms=8");
@@ -73,7 +74,7 @@ TEST(MoeGpuSettings, OwnChoicesFitRowsOfAnyLength) {
   int held = 0;
   for (const std::int32_t n_ranks : {1, 2, 8})
     for (std::int32_t hidden = 8; hidden < 120000; hidden += 8) {
-      const moe::Setup setup = setup_of(Mode::high_throughput, Combine::rows, n_ranks, hidden);
+      const ExchangeConfig setup = setup_of(Mode::high_throughput, Combine::rows, n_ranks, hidden);
       const GpuSettings gpu{setup, 132};
       if (!gpu.holds_a_row())
         continue;
@@ -89,7 +90,7 @@ TEST(MoeGpuSettings, KernelsThatReachANetworkHaveSmsAndChunksOfRows) {
                                       std::pair{Mode::low_latency, Combine::weighted}})
     for (const std::int32_t node_ranks : {1, 2})
       for (const std::int32_t tokens : {0, 5, 128}) {
-        moe::Setup setup = setup_of(mode, combine, 4, 7168);
+        ExchangeConfig setup = setup_of(mode, combine, 4, 7168);
         setup.shape.max_tokens = tokens;
         const GpuSettings gpu{setup, 132, node_ranks};
         const bool chunks = mode == Mode::high_throughput;
@@ -111,7 +112,7 @@ TEST(MoeGpuSettings, KernelsThatReachANetworkHaveSmsAndChunksOfRows) {
                     std::string::npos);
         }
       }
-  moe::Setup setup = setup_of(Mode::high_throughput, Combine::rows, 4, 1 << 20);
+  ExchangeConfig setup = setup_of(Mode::high_throughput, Combine::rows, 4, 1 << 20);
   setup.shape.max_tokens = 4096;
   const GpuSettings gpu{setup, 132, 2};
   const auto problem = [&](const char* given) {
@@ -130,12 +131,11 @@ TEST(MoeGpuSettings, LaunchesAreWhatTheLaunchersTake) {
       words += one.kernel + " " + std::to_string(one.blocks) + "/" + std::to_string(one.sms) + " ";
     return words;
   };
-  moe::Setup setup = setup_of(Mode::high_throughput, Combine::rows, 2, 7168);
-  const Routing routing{{8, std::vector<std::int32_t>(24)}, {8, std::vector<std::int32_t>(72)}};
-  setup.routing = &routing;
+  ExchangeConfig setup = setup_of(Mode::high_throughput, Combine::rows, 2, 7168);
+  constexpr std::int32_t tokens = 9;
   const auto of = [&](Direction direction, const char* given, std::int32_t node_ranks = 0) {
     return text(GpuSettings{setup, 132, node_ranks}.launches(
-        direction, *given == 0 ? Settings{} : parse_settings("--x", given), 132));
+        direction, *given == 0 ? Settings{} : parse_settings("--x", given), 132, tokens));
   };
   EXPECT_EQ(of(Direction::dispatch, ""), "notify 2/2 dispatch 24/24 ");
   EXPECT_EQ(of(Direction::combine, "sms=7"), "combine 7/7 ");
@@ -174,20 +174,20 @@ TEST(MoeGpuSettings, ALowLatencyDispatchTakesNoMoreThanItMay) {
 }
 
 TEST(MoeGpuSettings, NumSmsIsKept) {
-  moe::Setup setup = setup_of(Mode::high_throughput, Combine::rows, 2, 7168);
+  ExchangeConfig setup = setup_of(Mode::high_throughput, Combine::rows, 2, 7168);
   setup.num_sms = 10;
   const GpuSettings gpu{setup, 132};
   for (const Direction direction : directions)
     for (const Settings& one : gpu.candidates(direction))
       EXPECT_EQ(one.sms, 10);
-  EXPECT_NE(gpu.misfit(Direction::dispatch, with(12)).find("--num-sms 10"), std::string::npos);
+  EXPECT_NE(gpu.misfit(Direction::dispatch, with(12)).find("num-sms 10"), std::string::npos);
 }
 
 TEST(MoeGpuSettings, WhatDoesNotFitSaysWhich) {
-  const moe::Setup many = setup_of(Mode::high_throughput, Combine::rows, 2, 7168);
-  const moe::Setup is_low_latency = setup_of(Mode::low_latency, Combine::weighted, 2, 7168);
+  const ExchangeConfig many = setup_of(Mode::high_throughput, Combine::rows, 2, 7168);
+  const ExchangeConfig is_low_latency = setup_of(Mode::low_latency, Combine::weighted, 2, 7168);
   struct Case {
-    const moe::Setup& setup;
+    const ExchangeConfig& setup;
     Direction direction;
     const char* given;
     const char* expected;
@@ -217,20 +217,6 @@ TEST(MoeGpuSettings, WhatDoesNotFitSaysWhich) {
     const std::string problem =
         GpuSettings{one.setup, 132}.misfit(one.direction, parse_settings("--x", one.given));
     EXPECT_NE(problem.find(one.expected), std::string::npos) << one.given << ": " << problem;
-  }
-}
-
-/// The traffic of a chain, with which counters are compared.
-TEST(MoeGpuSettings, AChainIsOfAtLeastWhatIsAskedFor) {
-  EXPECT_EQ(chain_batches(0).pairs(), 0);
-  EXPECT_EQ(chain_batches(5).pairs(), 5);
-  EXPECT_EQ(chain_batches(20).batches, 8);
-  EXPECT_EQ(chain_batches(20).pairs(), 24);
-  for (int pairs = 1; pairs < 200; ++pairs) {
-    const ChainBatches batches = chain_batches(pairs);
-    EXPECT_GE(batches.pairs(), pairs);
-    EXPECT_LT(batches.pairs() - batches.batches, pairs);
-    EXPECT_LE(batches.each, 16) << "a deadline bounds the wait for a batch";
   }
 }
 
