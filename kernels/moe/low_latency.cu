@@ -1,10 +1,23 @@
 #include "kernels/moe/launch.cuh"
 #include "kernels/moe/low_latency_combine.cuh"
 #include "kernels/moe/low_latency_dispatch.cuh"
+#include "kernels/moe/low_latency_units.cuh"
 
 namespace shmemctl::moe {
 
 namespace {
+
+std::string launch_dispatch_by_units(const DeviceJob& job, const LowLatencyDispatch& arguments,
+                                     void* stream) {
+  if (std::string refused = refuse_units(arguments.shape, arguments.memory); !refused.empty())
+    return refused;
+  const DispatchBlocks blocks =
+      dispatch_blocks_by_units(arguments.shape, arguments.tokens, arguments.sms, arguments.phases);
+  low_latency_dispatch_by_units<<<static_cast<unsigned>(blocks.all()), send_threads, 0,
+                                  static_cast<cudaStream_t>(stream)>>>(job, arguments,
+                                                                       blocks.senders);
+  return error_text(cudaGetLastError());
+}
 
 std::string launch_dispatch_now(const DeviceJob& job, const LowLatencyDispatch& arguments,
                                 void* stream) {
@@ -16,6 +29,8 @@ std::string launch_dispatch_now(const DeviceJob& job, const LowLatencyDispatch& 
     return refused;
   if (std::string refused = refuse_sms(arguments.sms); !refused.empty())
     return refused;
+  if (arguments.by_units)
+    return launch_dispatch_by_units(job, arguments, stream);
   const DispatchBlocks blocks = dispatch_blocks(arguments.tokens, arguments.sms, arguments.phases);
   low_latency_dispatch<<<static_cast<unsigned>(blocks.all()), send_threads, 0,
                          static_cast<cudaStream_t>(stream)>>>(job, arguments, blocks.senders);

@@ -32,6 +32,7 @@
 
 #include "kernels/moe/high_throughput.h"
 #include "kernels/moe/low_latency_calls.h"
+#include "kernels/moe/row_units.h"
 #include "kernels/moe/token_metadata.h"
 #include "src/abi/device_job.h"
 
@@ -90,6 +91,9 @@ struct LowLatencyMemory {
   /// BF16. Partial combine: [max_rows][hidden]. Weighted combine: [max_rows][top_k][hidden], the
   /// outputs of a row's experts in the order of the token's top-k list.
   std::byte* outputs;
+  /// Only for dispatches by units (LowLatencyDispatch::by_units): UnitLayout::all_bytes(), aligned
+  /// to 16 bytes, zeroed before the first call.
+  std::byte* units = nullptr;
 };
 
 /// Blocks of a dispatch launch: `senders` send, and one more receives.
@@ -106,6 +110,24 @@ constexpr DispatchBlocks dispatch_blocks(std::int32_t tokens, int sms, Phases ph
       sms - 1 < LowLatencyFlags::max_blocks ? sms - 1 : LowLatencyFlags::max_blocks;
   const int senders = tokens < 1 ? 1 : tokens < max_senders ? tokens : max_senders;
   return {phases == Phases::receive ? 0 : senders, phases == Phases::send ? 0 : 1};
+}
+/// The same of a dispatch by units: blocks receive, one for each slot of each source as far as
+/// there are SMs.
+constexpr DispatchBlocks dispatch_blocks_by_units(const Shape& shape, std::int32_t tokens, int sms,
+                                                  Phases phases) {
+  DispatchBlocks blocks = dispatch_blocks(tokens, sms, phases);
+  if (phases == Phases::send)
+    return blocks;
+  const int left = sms - blocks.senders;
+  blocks.receiving = expected_slots(shape) < left ? expected_slots(shape) : left;
+  return blocks;
+}
+/// "", or why a dispatch by units is not launched.
+inline std::string refuse_units(const Shape& shape, const LowLatencyMemory& memory) {
+  if (shape.max_tokens < 1 || shape.max_tokens > max_tokens_by_units)
+    return "a dispatch by units takes 1 to " + std::to_string(max_tokens_by_units) +
+           " tokens of a rank at most, and the shape has " + std::to_string(shape.max_tokens);
+  return memory.units == nullptr ? "a dispatch by units needs memory for them" : "";
 }
 /// "", or why a dispatch is not launched on so few multiprocessors.
 inline std::string refuse_sms(int sms) {
@@ -129,6 +151,9 @@ struct LowLatencyDispatch {
   Phases phases;
   int sms;
   std::uint64_t rank_timeout_ns; ///< time after which a rank that does not respond is masked
+  /// Rows are sent by units that carry data and flag together (row_units.h), and copied from there
+  /// to their slots as they arrive: for few tokens. The same on all ranks in each call.
+  bool by_units = false;
 };
 /// @param calls of this rank and this memory
 std::string launch_low_latency_dispatch(const DeviceJob& job, const LowLatencyDispatch& arguments,

@@ -284,19 +284,20 @@ void latency(MoeLatencyRank& rank, Times& times, moe::Combine combine) {
   phases(rank, times, tuning, 1024);
 }
 
-int run_latency(int n_pes, std::int32_t tokens, moe::Scales scales, moe::Combine combine) {
+int run_latency(int n_pes, std::int32_t tokens, moe::Scales scales, moe::Combine combine,
+                bool by_units) {
   moe::Shape shape;
   shape.n_ranks = n_pes;
   shape.n_experts = 256;
   shape.top_k = 8;
   shape.hidden = 7168;
-  shape.max_tokens = 128;
+  shape.max_tokens = by_units ? tokens : 128;
   const moe::Routing routing = uniform_routing(shape, tokens, 1);
   Times times(n_pes);
   ThreadGpus gpus(n_pes);
-  const std::string problem =
-      gpus.run(MoeLatencyRank::heap_bytes(shape, scales, combine), [&](ThreadGpu& pe) {
-        MoeLatencyRank rank(pe, shape, scales, routing, combine);
+  const std::string problem = gpus.run(
+      MoeLatencyRank::heap_bytes(shape, scales, combine, false, by_units), [&](ThreadGpu& pe) {
+        MoeLatencyRank rank(pe, shape, scales, routing, combine, false, by_units);
         pe.barrier();
         latency(rank, times, combine);
       });
@@ -313,7 +314,7 @@ int main(int count, char** words) {
   using namespace shmemctl;
   if (count < 5) {
     std::printf("moe_bench RANKS TOKENS bf16|fp8|ue8m0 [remote|quarter] SMS...\n"
-                "moe_bench RANKS TOKENS bf16|fp8|ue8m0 weighted|partial\n");
+                "moe_bench RANKS TOKENS bf16|fp8|ue8m0 weighted|partial [units]\n");
     return 2;
   }
   setenv("CUDA_MODULE_LOADING", "EAGER", 1);
@@ -323,7 +324,8 @@ int main(int count, char** words) {
                                                  : moe::Scales::none;
   if (how == "weighted" || how == "partial")
     return test::run_latency(std::atoi(words[1]), std::atoi(words[2]), scales,
-                             how == "weighted" ? moe::Combine::weighted : moe::Combine::partial);
+                             how == "weighted" ? moe::Combine::weighted : moe::Combine::partial,
+                             count > 5 && std::string(words[5]) == "units");
   std::vector<int> sms;
   const bool routed = how == "remote" || how == "quarter";
   for (int i = routed ? 5 : 4; i < count; ++i)

@@ -63,7 +63,7 @@ TEST(MoeMeasure, CachesAreFlushedBeforeTheMeetingAndCallsAlignedBehindIt) {
   };
   std::string steps;
   Recorded backend(steps);
-  Setup setup;
+  moe::Setup setup;
   setup.mode = Mode::low_latency;
   JobRank rank;
   rank.barrier = [&] { steps += 'b'; };
