@@ -247,12 +247,31 @@ void latency(MoeLatencyRank& rank, Times& times, moe::Combine combine) {
   rank.experts();
   rank.pe().synchronize();
   rank.pe().barrier();
+  rank.launch_next(moe::LowLatencyCalls::Step::none);
   const int rows = combine == moe::Combine::weighted ? rank.shape().top_k : rank.shape().n_ranks;
   const int sms = 132 / rank.pe().device_share();
+  if (rank.by_units()) { // a combine has a dispatch of its own: one buffer is enough for that
+    for (const int part : {1, 2, 4}) {
+      const moe::Tuning tuning{sms / part, 8, 1};
+      const std::vector<double> us =
+          times.medians_us(rank.pe(), {[&] { rank.dispatch(moe::Phases::both, sms); },
+                                       [&] { rank.combine(tuning, 1024); }});
+      rank.poison();
+      rank.dispatch(moe::Phases::both, sms);
+      rank.experts();
+      rank.poison_results();
+      rank.combine(tuning, 1024);
+      const std::string wrong_rows = rank.check_rows();
+      say("by units, in turn: dispatch " + std::to_string(us[0]) + " us, combine sms " +
+              std::to_string(tuning.sms),
+          us[1], wrong_rows.empty() ? rank.check_combined() : wrong_rows);
+      rank.pe().barrier();
+    }
+  }
   for (const int chunk : {14336, 7168, 3584, 1792, 1024})
     for (const int warps : {2, 4, 8, 16})
       for (const int stages : {1, 2, 4}) {
-        if (warps * stages * (chunk * rows + 16 + rows * 4) > 227 * 1024)
+        if (rank.by_units() || warps * stages * (chunk * rows + 16 + rows * 4) > 227 * 1024)
           continue;
         const moe::Tuning tuning{sms, warps, stages};
         const auto combine = [&] { // of the same outputs again, which nobody writes meanwhile

@@ -10,7 +10,8 @@ namespace shmemctl::test {
 class MoeLatencyRank : public MoeRankBase {
 public:
   /// @param by_expert rows are packed per expert behind each dispatch; weighted only
-  /// @param by_units dispatches send units that carry data and flag together
+  /// @param by_units dispatches, and combines of outputs by slot, send units that carry data and
+  ///                 flag together
   MoeLatencyRank(ThreadGpu& pe, const moe::Shape& shape, moe::Scales scales,
                  const moe::Routing& routing, moe::Combine combine, bool by_expert = false,
                  bool by_units = false)
@@ -22,8 +23,10 @@ public:
     memory_.rows = guarded(2 * rows_bytes());
     memory_.records = guarded(2 * records_bytes());
     memory_.outputs = pe.take(outputs_bytes(shape, combine, by_expert));
-    if (by_units)
+    if (by_units) {
       memory_.units = pe.take(units_bytes(shape, scales));
+      memory_.returned = pe.take(returned_bytes(shape, combine));
+    }
     take_outputs(memory_.outputs, outputs_bytes(shape, combine, by_expert));
     for (const GpuArray<std::int32_t>* words : {&slots_, &counts_})
       take_plan(*words);
@@ -44,7 +47,8 @@ public:
                                                      moe::MetadataLayout(shape, scales).bytes());
     return sizeof(moe::LowLatencyFlags) + outputs_bytes(shape, combine, by_expert) +
            2 * rows * row + (by_expert ? packed_rows(shape) * row + output_rows_bytes(shape) : 0) +
-           (by_units ? units_bytes(shape, scales) : 0) + 8 * canary_bytes + 16384;
+           (by_units ? units_bytes(shape, scales) + returned_bytes(shape, combine) : 0) +
+           8 * canary_bytes + 16384;
   }
 
   void dispatch(moe::Phases phases = moe::Phases::both, int sms = 132) {
@@ -87,7 +91,8 @@ public:
         pe_.job,
         {shape_, memory_, combine_ == moe::Combine::weighted, tokens(), experts_.data(),
          weights_.data(), slots_.data(), results_.data(), phases, tuning, chunk_bytes,
-         pe_.job.timeout_ns, by_expert_ ? packed_.output_rows : nullptr},
+         pe_.job.timeout_ns, by_expert_ ? packed_.output_rows : nullptr, by_units_ && !by_expert_,
+         scale_kind_, counts_.data()},
         calls_, pe_.stream));
   }
   /// All that dispatches and experts write, on every rank, when all have ended their combines; with
@@ -95,10 +100,14 @@ public:
   void poison() {
     poison_guarded(memory_.rows, 2 * rows_bytes());
     poison_guarded(memory_.records, 2 * records_bytes());
-    if (by_units_) // their number is then that of no dispatch
-      cuda_must(cudaMemsetAsync(memory_.units, poison_byte, units_bytes(shape_, scale_kind_),
+    if (by_units_) { // their number is then that of no call
+      cuda_must(
+          cudaMemsetAsync(memory_.units, poison_byte, units_bytes(shape_, scale_kind_), pe_.stream),
+          "poison");
+      cuda_must(cudaMemsetAsync(memory_.returned, poison_byte, returned_bytes(shape_, combine_),
                                 pe_.stream),
                 "poison");
+    }
     if (by_expert_) {
       poison_guarded(packed_.rows, packed_rows(shape_) * value_bytes());
       poison_guarded(packed_.records, packed_rows(shape_) * record_bytes());
@@ -140,10 +149,15 @@ public:
   std::vector<std::int32_t> counts() const { return counts_.values(); }
   const moe::LowLatencyMemory& memory() const { return memory_; }
   std::uint64_t dispatches() const { return dispatches_; }
+  bool by_units() const { return by_units_; }
 
 private:
   static std::size_t units_bytes(const moe::Shape& shape, moe::Scales scales) {
     return static_cast<std::size_t>(moe::UnitLayout(shape, scales).all_bytes(shape));
+  }
+  static std::size_t returned_bytes(const moe::Shape& shape, moe::Combine combine) {
+    const moe::ReturnLayout layout(shape, combine == moe::Combine::weighted);
+    return static_cast<std::size_t>(layout.all_bytes(shape));
   }
   static std::size_t outputs_bytes(const moe::Shape& shape, moe::Combine combine, bool by_expert) {
     const auto rows = static_cast<std::size_t>(shape.max_rows());

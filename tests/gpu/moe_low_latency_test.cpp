@@ -108,7 +108,7 @@ const std::vector<LatencyCase> few_token_cases = {
     {shape_of(4, 256, 8, 7168, 16), {24, 4, 2}, 1024},
     {shape_of(4, 64, 16, 2048, 5), {20, 4, 1}, 1024},
     {shape_of(3, 12, 1, 4096, 1), {7, 3, 2}, 8192},
-    {shape_of(4, 32, 5, 2176, 7), {1, 1, 1}, 1040},
+    {shape_of(4, 32, 5, 2176, 7), {2, 1, 1}, 1040},
     {shape_of(1, 16, 4, 4096, 16), {5, 2, 2}, 2048},
 };
 
@@ -143,31 +143,34 @@ TEST(MoeLowLatency, ThreeHundredTimesByUnits) {
     GTEST_SKIP() << "no GPU";
   const LatencyCase& one = few_token_cases[0];
   const moe::Routing routing = uniform_routing(one.shape, 16, 6);
-  ThreadGpus gpus(2);
-  ASSERT_EQ(gpus.run(MoeLatencyRank::heap_bytes(one.shape, Scales::float32, Combine::weighted,
-                                                false, true),
-                     [&](ThreadGpu& pe) {
-                       MoeLatencyRank rank(pe, one.shape, Scales::float32, routing,
-                                           Combine::weighted, false, true);
-                       std::mt19937 random(static_cast<unsigned>(pe.job.pe));
-                       pe.barrier();
-                       for (int i = 0; i < share_of(300); ++i) {
-                         rank.poison();
-                         dawdle(random);
-                         for (int burst = 0; burst <= i % 4; ++burst) {
-                           rank.dispatch();
-                           rank.poison_outputs();
-                           rank.experts();
-                           rank.poison_results();
-                           rank.combine(one.tuning, one.chunk_bytes);
-                         }
-                         const std::string where = "repetition " + std::to_string(i);
-                         must(rank.check_rows(), where);
-                         must(rank.check_combined(), where);
+  for (const Combine combine : {Combine::weighted, Combine::partial}) {
+    ThreadGpus gpus(2);
+    ASSERT_EQ(gpus.run(MoeLatencyRank::heap_bytes(one.shape, Scales::float32, combine, false, true),
+                       [&](ThreadGpu& pe) {
+                         MoeLatencyRank rank(pe, one.shape, Scales::float32, routing, combine,
+                                             false, true);
+                         std::mt19937 random(static_cast<unsigned>(pe.job.pe));
                          pe.barrier();
-                       }
-                     }),
-            "");
+                         for (int i = 0; i < share_of(300); ++i) {
+                           rank.poison();
+                           dawdle(random);
+                           for (int burst = 0; burst <= i % 4; ++burst) {
+                             rank.dispatch();
+                             rank.poison_outputs();
+                             if (burst % 2 == 0)
+                               dawdle(random);
+                             rank.experts();
+                             rank.poison_results();
+                             rank.combine(one.tuning, one.chunk_bytes);
+                           }
+                           const std::string where = "repetition " + std::to_string(i);
+                           must(rank.check_rows(), where);
+                           must(rank.check_combined(), where);
+                           pe.barrier();
+                         }
+                       }),
+              "");
+  }
 }
 
 TEST(MoeLowLatency, MoreTokensThanUnitsAreForAreRefused) {

@@ -315,6 +315,9 @@ MOE_MUTANTS = [
         Edit(LL_UNITS, """return has_come(first.first, epoch_) && has_come(first.second, epoch_) &&
                    has_come(second.first, epoch_) && has_come(second.second, epoch_);""", "return true;"),
     ]),
+    Mutant("MOE_UNITS_BACK_UNCHECKED", "the units of outputs that come back are waited for", (MOE,), [
+        Edit(LL_UNITS, "return has_come(units.first, epoch_) && has_come(units.second, epoch_);", "return true;"),
+    ]),
     Mutant("MOE_FEW_OUTPUTS_UNCHECKED", "combine waits until all ranks have their outputs", (MOE,), [
         Edit(LL_COMBINE, """    if (rank < all.shape.n_ranks)
       arrived = wait_or_mask(flags, rank, all.rank_timeout_ns,

@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <set>
-#include <vector>
+#include <tuple>
+#include <utility>
 
 #include "kernels/moe/low_latency.h"
 
@@ -62,7 +63,7 @@ TEST(RowUnits, NeighboursAreBesideEachOtherAndAligned) {
   const Shape shape = shape_of_units(3, 2176, 5, 7);
   const UnitLayout layout(shape, Scales::ue8m0);
   for (std::int32_t which = 0; which < 2; ++which)
-    for (std::int32_t group = 0; group + 1 < layout.groups(); ++group)
+    for (std::int32_t group = 0; group + 1 < layout.groups; ++group)
       EXPECT_EQ(layout.pair(group + 1, which) - layout.pair(group, which), 2);
   EXPECT_EQ(layout.row_bytes() % 16, 0);
   EXPECT_EQ(layout.row_bytes(), 2 * (shape.hidden + MetadataLayout(shape, Scales::ue8m0).bytes()))
@@ -124,6 +125,47 @@ TEST(RowUnits, EachSlotHasOneReceiverAndEachSourceOneThatCounts) {
   }
 }
 
+TEST(RowUnits, RowsThatComeBackAreApartAndOfTheirToken) {
+  for (const bool weighted : {false, true}) {
+    const Shape shape = shape_of_units(3, 2176, 5, 7);
+    const ReturnLayout layout(shape, weighted);
+    EXPECT_EQ(layout.rows, weighted ? 5 : 3);
+    EXPECT_EQ(layout.row_bytes(), 2 * 2 * shape.hidden) << "BF16, twice the bytes";
+    std::int64_t next = 0;
+    for (std::int32_t token = 0; token < shape.max_tokens; ++token)
+      for (std::int32_t row = 0; row < layout.rows; ++row) {
+        EXPECT_EQ(layout.offset(token, row), next);
+        next += layout.row_bytes();
+      }
+    EXPECT_EQ(layout.all_bytes(shape), next);
+  }
+}
+
+TEST(RowUnits, EveryOutputIsReturnedByOneBlock) {
+  for (const bool weighted : {false, true})
+    for (const int sms : {2, 3, 40, 132})
+      for (const std::int32_t tokens : {0, 1, 16})
+        for (const Phases phases : {Phases::both, Phases::send, Phases::receive}) {
+          const Shape shape = shape_of_units(4, 7168, 8, 16);
+          const CombineBlocks blocks =
+              combine_blocks_by_units(shape, weighted, tokens, sms, phases);
+          ASSERT_LE(blocks.all(), sms);
+          ASSERT_EQ(blocks.senders > 0, phases != Phases::receive);
+          ASSERT_EQ(blocks.adding > 0, phases != Phases::send);
+          if (phases == Phases::receive)
+            continue;
+          std::set<std::tuple<std::int32_t, std::int32_t, std::int32_t>> rows;
+          for (int block = 0; block < blocks.senders; ++block)
+            for (std::int32_t item = block; item < returned_rows(shape, weighted);
+                 item += blocks.senders) {
+              const ReturnedRow row = returned_row(shape, weighted, item);
+              EXPECT_TRUE(row.source < 4 && row.slot < 16 && row.choice < (weighted ? 8 : 1));
+              rows.insert({row.source, row.slot, row.choice});
+            }
+          EXPECT_EQ(static_cast<std::int32_t>(rows.size()), returned_rows(shape, weighted));
+        }
+}
+
 TEST(RowUnits, AreRefusedWhereTheyDoNotGo) {
   std::byte there{};
   LowLatencyMemory memory{};
@@ -132,6 +174,15 @@ TEST(RowUnits, AreRefusedWhereTheyDoNotGo) {
   EXPECT_EQ(refuse_units(shape_of_units(2, 256, 2, 16), memory), "");
   EXPECT_NE(refuse_units(shape_of_units(2, 256, 2, 17), memory), "");
   EXPECT_NE(refuse_units(shape_of_units(2, 256, 2, 0), memory), "");
+  const std::int32_t counts = 0;
+  const Shape few = shape_of_units(2, 256, 2, 16);
+  EXPECT_NE(refuse_units_back(few, memory, &counts, false, 8).find("memory"), std::string::npos);
+  memory.returned = &there;
+  EXPECT_EQ(refuse_units_back(few, memory, &counts, false, 8), "");
+  EXPECT_NE(refuse_units_back(few, memory, nullptr, false, 8), "");
+  EXPECT_NE(refuse_units_back(few, memory, &counts, true, 8).find("packed"), std::string::npos);
+  EXPECT_NE(refuse_units_back(few, memory, &counts, false, 1), "");
+  EXPECT_NE(refuse_units_back(shape_of_units(2, 256, 2, 17), memory, &counts, false, 8), "");
 }
 
 } // namespace
