@@ -32,7 +32,8 @@ import tempfile
 
 import compare_gpu
 from compare import gpu_report
-from compare.moe_cases import CASES, EXPERTS, HIDDEN, OPERATIONS, TOP_K, WINDOWS, BadRouting, mean, rates, read_routing, row_bytes
+from compare.moe_cases import CASES, EXPERTS, HIDDEN, OPERATIONS, TOP_K, WINDOWS, BadRouting, rates, read_routing
+from compare.moe_cases import row_bytes
 from compare_gpu import Failed, gpus, last_line, pes_of, say, spread
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -142,7 +143,8 @@ def read_peer(outputs, plan_rows):
         if len(by_rank) != len(outputs):
             failed[key[0]] = f"{len(by_rank)} of {len(outputs)} ranks have figures"
             continue
-        figures[key] = (statistics.median(slowest(by_rank)), nvlink_of_peer(links.get(key[:2], []), plan_rows[key[:2]]))
+        figures[key] = (statistics.median(slowest(by_rank)),
+                        nvlink_of_peer(links.get(key[:2], []), plan_rows[key[:2]]))
     return version, figures, checked, failed
 
 
@@ -196,7 +198,8 @@ class Peer:
 
 def bytes_by_call(routings, cases):
     """{(case, operation): bytes of values and scales that leave all ranks, a row for each token and rank}."""
-    return {(case_name, operation): sum(routings[case_name].sent_rows()) * row_bytes(CASES[case_name]["dtype"], operation)
+    return {(case_name, operation):
+            sum(routings[case_name].sent_rows()) * row_bytes(CASES[case_name]["dtype"], operation)
             for case_name in cases for operation in CASES[case_name]["operations"]}
 
 
@@ -297,8 +300,8 @@ def rows_of(figures, routings):
 
 
 def table(rows):
-    lines = ["| case | operation | window | program | us | min to max | GB/s own | deepep-v1 | deepep-v2 | per-selection "
-             "| NVLink / routing | ours is as fast times |",
+    lines = ["| case | operation | window | program | us | min to max | GB/s own | deepep-v1 | deepep-v2 | "
+             "per-selection | NVLink / routing | ours is as fast times |",
              "| --- | --- | --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for row in rows:
         for name, figure in row["programs"].items():
@@ -343,7 +346,8 @@ def write_report(flags, programs, rows, reasons):
     report.update(command=["scripts/compare_moe.py", *words],
                   results=[result_of(row, name, flags, versions, compared[name])
                            for row in rows for name in row["programs"]],
-                  findings=[{**gpu_report.finding_of(name, reason), "fix": "mend that, and run scripts/compare_moe.py again"}
+                  findings=[{**gpu_report.finding_of(name, reason),
+                             "fix": "mend that, and run scripts/compare_moe.py again"}
                             for name, reason in reasons.items()] +
                   [gpu_report.shape_of("window " + name, what) for name, what in WINDOWS.items()])
     flags.report.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
@@ -352,7 +356,8 @@ def write_report(flags, programs, rows, reasons):
 def parsed(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="CASE", help="of: " + ", ".join(CASES))
-    parser.add_argument("--pes", type=int, default=0, help=f"default: a PE for each GPU, {compare_gpu.MOST_PES} at most")
+    parser.add_argument("--pes", type=int, default=0,
+                        help=f"default: a PE for each GPU, {compare_gpu.MOST_PES} at most")
     parser.add_argument("--sms", type=int, default=24, help="of each kernel of high throughput (default 24)")
     parser.add_argument("--rounds", type=int, default=0, help="default 5, or 3 with --quick")
     parser.add_argument("--quick", action="store_true", help="fewer iterations")
@@ -386,7 +391,8 @@ def main():
         say(f"compare_moe: {problem}")
         return NO_GPUS
     if EXPERTS % flags.pes != 0:
-        say(f"compare_moe: {EXPERTS} experts cannot be divided among {flags.pes} PEs; pass --pes {1 << (flags.pes.bit_length() - 1)}")
+        fitting = 1 << (flags.pes.bit_length() - 1)
+        say(f"compare_moe: {EXPERTS} experts cannot be divided among {flags.pes} PEs; pass --pes {fitting}")
         return NO_GPUS
     reasons, own_figures = {}, []
     with tempfile.TemporaryDirectory(prefix="compare-moe-") as folder:
@@ -434,7 +440,8 @@ def main():
         for case_name, what in program.compared.items():
             print(f"- {program.name} compares in {case_name}: {what}")
     for line in own_figures:
-        print(f"- nccl-ep, its own bench, routing and window: {line['case']} {line['operation']} {line['us']:.4g} us ({line['what']})")
+        print(f"- nccl-ep, its own bench, routing and window: {line['case']} {line['operation']} {line['us']:.4g} us "
+              f"({line['what']})")
     for name, reason in reasons.items():
         print(f"- {name} is missing: {reason}")
     return 1 if any(name.startswith("shmemctl") for name in reasons) else 0

@@ -4,7 +4,8 @@ HIDDEN, TOP_K, EXPERTS = 7168, 8, 256
 
 # A cell of the table is one of these with one operation and one window.
 CASES = {
-    "ht-bf16": {"mode": "ht", "dtype": "bf16", "tokens": 4096, "operations": ("dispatch", "cached-dispatch", "combine")},
+    "ht-bf16": {"mode": "ht", "dtype": "bf16", "tokens": 4096,
+                "operations": ("dispatch", "cached-dispatch", "combine")},
     "ht-fp8": {"mode": "ht", "dtype": "fp8", "tokens": 4096, "operations": ("dispatch", "cached-dispatch")},
     "ll-128": {"mode": "ll", "dtype": "fp8", "tokens": 128, "operations": ("dispatch", "combine")},
     "ll-16": {"mode": "ll", "dtype": "fp8", "tokens": 16, "operations": ("dispatch", "combine")},
@@ -13,9 +14,9 @@ CASES = {
 OPERATIONS = ("dispatch", "cached-dispatch", "combine")
 
 WINDOWS = {
-    "kernels": "from input tensors ready until outputs ready on the caller's stream, by CUDA events, behind a delay and "
-               "a barrier on the GPUs' streams: all GPUs begin together, and what the host launches in advance costs "
-               "nothing; where a call waits for the GPU, the host's part is in it",
+    "kernels": "from input tensors ready until outputs ready on the caller's stream, by CUDA events, behind a delay "
+               "and a barrier on the GPUs' streams: all GPUs begin together, and what the host launches in advance "
+               "costs nothing; where a call waits for the GPU, the host's part is in it",
     "call": "the same events, but on idle GPUs, when the hosts have met: launches and the library's work on the host "
             "are in it",
 }

@@ -241,7 +241,8 @@ class DeepEpV1:
         received, counts, handle, _, _ = dispatch()
         rows = data.as_bf16(received)
         total = int(counts.sum().item())
-        require(total == data.received_selections, f"{total} rows received, and {data.received_selections} were selected")
+        require(total == data.received_selections,
+                f"{total} rows received, and {data.received_selections} were selected")
 
         def combine(of=None):
             return self.buffer.low_latency_combine(rows, choices, data.weights, of or handle, async_finish=False,
