@@ -162,10 +162,11 @@ public:
 private:
   /// For the wait matrix only: says that this rank has begun, ordered with nothing.
   __device__ void signal_begin() const {
-    const auto rank = device::Block::rank();
     LowLatencyFlags* const flags = all_.memory.flags;
-    if (rank < all_.shape.n_ranks && device::load_relaxed(&flags->masked[rank]) == 0)
-      device::store_relaxed(device::pointer_to(job_, &flags->ready[job_.pe], rank), epoch_);
+    for (std::int32_t rank = device::Block::rank(); rank < all_.shape.n_ranks;
+         rank += device::Block::size())
+      if (device::load_relaxed(&flags->masked[rank]) == 0)
+        device::store_relaxed(device::pointer_to(job_, &flags->ready[job_.pe], rank), epoch_);
   }
   __device__ void send(ReturnedRow row, std::int32_t buffer) const {
     const Shape& shape = all_.shape;
@@ -230,14 +231,14 @@ private:
   /// By the first block: since when each rank is known to have begun this combine. A rank that does
   /// not begin in time is masked.
   __device__ void count_waits() const {
-    const auto rank = device::Block::rank();
     LowLatencyFlags* const flags = all_.memory.flags;
-    if (rank >= all_.shape.n_ranks)
-      return;
-    const std::uint64_t begin_ns = device::global_time_ns();
-    wait_or_mask(flags, rank, all_.rank_timeout_ns,
-                 [&] { return device::load_relaxed(&flags->ready[rank]) >= epoch_; });
-    count_wait(flags, 1, rank, begin_ns);
+    for (std::int32_t rank = device::Block::rank(); rank < all_.shape.n_ranks;
+         rank += device::Block::size()) {
+      const std::uint64_t begin_ns = device::global_time_ns();
+      wait_or_mask(flags, rank, all_.rank_timeout_ns,
+                   [&] { return device::load_relaxed(&flags->ready[rank]) >= epoch_; });
+      count_wait(flags, 1, rank, begin_ns);
+    }
   }
 
   /// The rank that returns the row; -1: there is no such row.
