@@ -73,6 +73,22 @@ void require_tunable(const MoeFlags& flags) {
                   "run --tune without them, then pass the settings it prints");
 }
 
+/// What cannot go before a timed call, or would be hidden by it.
+void require_start(const MoeFlags& flags) {
+  const moe::CallStart& start = flags.start;
+  const char* const flag = start.kernels_only ? "--kernels-only" : "--flush-l2";
+  if ((start.kernels_only || start.flush_l2) && flags.kind() == moe::BackendKind::host)
+    throw bad_moe(std::string(flag) + " needs --backend gpu", "omit it, or use --backend gpu");
+  if (start.kernels_only && (!flags.straggler.empty() || flags.effort.max_delay_us > 0))
+    throw bad_moe("--kernels-only excludes --straggler and --max-delay-us: the GPUs wait for each "
+                  "other before the call",
+                  "omit it");
+  if (start.kernels_only && flags.request.rank_timeout_us > 0)
+    throw bad_moe("--kernels-only excludes --patience-us: the GPUs wait for each other before the "
+                  "call, without masking",
+                  "omit one of them");
+}
+
 std::optional<moe::RecordedRouting> read_recorded(const moe::Request& request) {
   if (!request.from_file())
     return std::nullopt;
@@ -182,6 +198,12 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
   moe::JobRank rank = job_rank(runtime, session, where);
   rank.leave = [&] { inject_fault(options, runtime.pe(), "absent"); };
   rank.middle = [&] { inject_fault(options, runtime.pe(), "moe-middle"); };
+  std::optional<moe::CallStarter> starter;
+  if (flags.start.flush_l2 || flags.start.kernels_only) {
+    starter.emplace(*runtime.gpu(), flags.start);
+    rank.flush = [&starter] { starter->flush(); };
+    rank.align = [&starter] { starter->align(); };
+  }
   std::vector<moe::Tuned> tuned;
   if (flags.tune)
     tuned = moe::tune(backend, setup, effort, rank);
@@ -217,7 +239,9 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
       effort.absent,
       recorded.has_value(),
       oversubscribed,
-      disturbed};
+      disturbed,
+      moe::parse_byte_count(flags.count),
+      flags.start};
   if (session.leads()) {
     Report& report = session.report();
     const std::vector<ResultRow> rows = rows_of(point);
@@ -235,6 +259,8 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
                 << to_text(moe::summary_of(point, rows, style.gigabits), style) << '\n'
                 << std::flush;
   }
+  if (starter)
+    starter->close();
   opened.close();
   return result.wrong.empty() && moe::all_right(tuned);
 }
@@ -353,6 +379,7 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
   straggler_flag(flags.straggler);
   settings_of(flags);
   require_tunable(flags);
+  require_start(flags);
   if (const std::string reason = moe::backend_missing(flags.kind()); !reason.empty())
     throw Error(ExitCode::unavailable, "--backend " + flags.backend, "run moe", reason,
                 "use --backend host");

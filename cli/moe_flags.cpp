@@ -30,6 +30,9 @@ void add_shape_flags(CLI::App& command, moe::Request& request) {
 
 void add_recorded_routing_flags(CLI::App& command, MoeFlags& flags) {
   add_routing_flags(command, flags.request, "--record", "Rank 0", "the last rank");
+  command.add_flag("--fewer-by-rank", flags.request.fewer_by_rank,
+                   "Rank r has r tokens fewer than --num-tokens (and one at least), as in DeepEP "
+                   "V2's test");
   command.add_option("--record", flags.record, "Write the routing to FILE")->type_name("FILE");
 }
 
@@ -134,6 +137,17 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
       .add_option("--pin", flags.pin,
                   "Pin PEs to CPUs: auto, none, or a list by local rank (0,2,4-7)")
       ->type_name("CPUS");
+  command.add_flag("--flush-l2", flags.start.flush_l2,
+                   "Flush the GPU's L2 cache before each timed call (only with --backend gpu)");
+  command.add_flag("--kernels-only", flags.start.kernels_only,
+                   "Begin each timed call behind a barrier of the GPUs, so that its time is that "
+                   "of its kernels, without launches and the hosts' skew (only with --backend "
+                   "gpu)");
+  command
+      .add_option("--count", flags.count,
+                  "Whose count of the bytes a further column of bandwidths has: own (no further "
+                  "column), deepep-v1, deepep-v2, or per-selection (NCCL EP)")
+      ->check(CLI::IsMember(moe::byte_count_names()));
   command.add_option("--unit", flags.unit, "Unit of bandwidths in the text (default GB/s)")
       ->check(CLI::IsMember({"GB/s", "Gb/s"}));
 }

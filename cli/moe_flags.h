@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/instruments/bench/moe/byte_count.h"
+#include "src/instruments/bench/moe/call_start.h"
 #include "src/instruments/bench/moe/measure.h"
 #include "src/instruments/bench/moe/open_backend.h"
 #include "src/instruments/bench/moe/request.h"
@@ -18,7 +20,8 @@ struct MoeFlags {
   moe::Request request;
   moe::Effort effort;
   std::string backend = "host", record, straggler, pin = "auto", unit = "GB/s";
-  std::string dispatch_settings, combine_settings;
+  std::string dispatch_settings, combine_settings, count = "own";
+  moe::CallStart start;
   bool no_verify = false, tune = false;
 
   moe::BackendKind kind() const {

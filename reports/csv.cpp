@@ -119,7 +119,8 @@ std::string results_csv(const std::vector<ResultRow>& results) {
                            "path",
                            "p999",
                            "algbw_GBps",
-                           "busbw_GBps"})
+                           "busbw_GBps",
+                           "counted_GBps"})
     header.emplace_back(name);
   CsvTable table(header);
   for (const ResultRow& row : results) {
@@ -144,7 +145,7 @@ std::string results_csv(const std::vector<ResultRow>& results) {
     cells.emplace_back(to_string(row.status));
     cells.push_back(row.reason);
     cells.push_back(row.path ? to_text(*row.path) : "");
-    for (const auto& value : {stats.p999, row.algbw_GBps, row.busbw_GBps})
+    for (const auto& value : {stats.p999, row.algbw_GBps, row.busbw_GBps, row.counted_GBps})
       cells.push_back(cell(value));
     table.add(cells);
   }

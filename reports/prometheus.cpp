@@ -118,6 +118,9 @@ void add_row(const ResultRow& row, const Report& report, Metrics& metrics) {
               times(row.bandwidth_GBps, 1e9));
   metrics.add("shmemctl_wire_bandwidth_bytes_per_second", "What really leaves a PE.", labels,
               times(row.wire_GBps, 1e9));
+  metrics.add("shmemctl_counted_bandwidth_bytes_per_second",
+              "Bandwidth by another project's count of the bytes.", labels,
+              times(row.counted_GBps, 1e9));
   metrics.add("shmemctl_operations_per_second", "Rate of operations.", labels,
               times(row.rate_Mops, 1e6));
   metrics.add("shmemctl_link_utilization_ratio", "Share of the limit of the link.", labels,

@@ -176,6 +176,8 @@ json row_json(const ResultRow& row) {
     object["rate_Mops"] = *row.rate_Mops;
   if (row.wire_GBps && std::isfinite(*row.wire_GBps))
     object["wire_GBps"] = *row.wire_GBps;
+  if (row.counted_GBps && std::isfinite(*row.counted_GBps))
+    object["counted_GBps"] = *row.counted_GBps;
   if (row.algbw_GBps && std::isfinite(*row.algbw_GBps))
     object["algbw_GBps"] = *row.algbw_GBps;
   if (row.busbw_GBps && std::isfinite(*row.busbw_GBps))
@@ -531,6 +533,7 @@ ResultRow read_row(const json& object) {
   row.link_fraction = optional<double>(object, "link_fraction");
   row.rate_Mops = optional<double>(object, "rate_Mops");
   row.wire_GBps = optional<double>(object, "wire_GBps");
+  row.counted_GBps = optional<double>(object, "counted_GBps");
   row.limited_by = optional<std::string>(object, "limited_by");
   if (const std::string why = text(object, "link_fraction_reason");
       why == text(object, "limited_by_reason")) // which differ where nothing was said

@@ -83,6 +83,7 @@ struct ResultRow {
   std::optional<double> bandwidth_GBps, link_fraction;
   std::optional<double> rate_Mops; ///< operations per second, in millions
   std::optional<double> wire_GBps; ///< what a PE really sent, if bandwidth_GBps counts more
+  std::optional<double> counted_GBps = std::nullopt; ///< by another project's count of the bytes
   std::optional<std::string> limited_by;
   std::string limit_reason = {}; ///< why the two are unknown; "" means just unknown
   Verified verified = Verified::unchecked;

@@ -172,6 +172,7 @@ void ResultColumns::choose_values(const ResultRow& row) {
   bandwidth_ = bandwidth_ || row.bandwidth_GBps;
   bus_ = bus_ || row.busbw_GBps;
   wires_ = wires_ || row.wire_GBps;
+  counted_ = counted_ || row.counted_GBps;
   lows_ = lows_ || (row.windows && row.windows->min_GBps);
   shares_ = shares_ || row.link_fraction;
   if (!limit_ && row.link_fraction && row.limited_by)
@@ -246,6 +247,8 @@ std::vector<Column> ResultColumns::headers() const {
   }
   if (wires_)
     columns.push_back({rate + " wire", Align::right});
+  if (counted_)
+    columns.push_back({rate + " counted", Align::right});
   if (shares_)
     columns.push_back({"of limit", Align::right});
   columns.push_back({"verified"});
@@ -298,6 +301,8 @@ std::vector<std::string> ResultColumns::cells(const ResultRow& row) const {
   }
   if (wires_)
     cells.push_back(rate_cell(row.wire_GBps));
+  if (counted_)
+    cells.push_back(rate_cell(row.counted_GBps));
   if (shares_)
     cells.push_back(link_cell(row));
   cells.push_back(verdict(row));
@@ -309,7 +314,8 @@ bool ResultColumns::fits(const ResultRow& row) const {
   const auto loses = [](bool needs, bool has) { return needs && !has; };
   return own.constants_ == constants_ && own.unit_ == unit_ && !loses(own.times_, times_) &&
          !loses(own.p999_, p999_) && !loses(own.bandwidth_, bandwidth_) && !loses(own.bus_, bus_) &&
-         !loses(own.wires_, wires_) && !loses(own.shares_, shares_) && !loses(own.lows_, lows_) &&
+         !loses(own.wires_, wires_) && !loses(own.counted_, counted_) &&
+         !loses(own.shares_, shares_) && !loses(own.lows_, lows_) &&
          !loses(own.rates_, rates_ || p999_ || lows_);
 }
 

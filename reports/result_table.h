@@ -50,7 +50,7 @@ private:
   std::optional<std::string> limit_; ///< what all shares are of
   bool one_unit_ = true, case_ = false, run_ = false;
   bool times_ = false, p999_ = false, rates_ = false, bandwidth_ = false, bus_ = false,
-       wires_ = false, lows_ = false, shares_ = false, hides_window_ = false;
+       wires_ = false, counted_ = false, lows_ = false, shares_ = false, hides_window_ = false;
 };
 
 /// One case after another, in a block each; those that have the same parameters share one. Reasons

@@ -24,6 +24,7 @@ using StatsNumber = std::optional<double> Stats::*;
 constexpr std::pair<const char*, RowNumber> row_numbers[] = {
     {"bandwidth_GBps", &ResultRow::bandwidth_GBps},
     {"wire_GBps", &ResultRow::wire_GBps},
+    {"counted_GBps", &ResultRow::counted_GBps},
     {"rate_Mops", &ResultRow::rate_Mops},
     {"link_fraction", &ResultRow::link_fraction}};
 

@@ -116,6 +116,8 @@ std::vector<Metric> metrics_of(const SideRow& row) {
                      median_of(row, [](const ResultRow& part) { return part.bandwidth_GBps; })});
   metrics.push_back({"on the wire [GB/s]", false,
                      median_of(row, [](const ResultRow& part) { return part.wire_GBps; })});
+  metrics.push_back({"by another count [GB/s]", false,
+                     median_of(row, [](const ResultRow& part) { return part.counted_GBps; })});
   metrics.push_back(
       {rate_name, false, median_of(row, [](const ResultRow& part) { return part.rate_Mops; })});
   metrics.erase(std::remove_if(metrics.begin(), metrics.end(),

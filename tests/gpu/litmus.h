@@ -26,7 +26,8 @@ enum class LitmusProgram {
   gather,         ///< fcollect of a scope
   gather_of_grid, ///< fcollect of a grid
   reduce,         ///< reduce and reducescatter of a scope by turns, now and then in place
-  reduce_of_grid  ///< the same of a grid
+  reduce_of_grid, ///< the same of a grid
+  relay           ///< PE 0 puts to PE 2, quiet, tells PE 1, which tells PE 2: of three PEs
 };
 
 struct Litmus {
@@ -44,7 +45,7 @@ struct LitmusCount {
   unsigned long long gave_up; ///< blocks whose wait has ended without success
 };
 
-/// Offsets in the litmus' memory, the same on both PEs; each block has places of its own.
+/// Offsets in the litmus' memory, the same on all PEs; each block has places of its own.
 struct LitmusPlaces {
   static constexpr std::size_t max_blocks = 64, max_bytes = std::size_t{64} << 10;
   static constexpr std::size_t count = 0; ///< LitmusCount

@@ -103,6 +103,45 @@ __global__ void __launch_bounds__(256)
     agent.checked(litmus.rounds);
 }
 
+/// PE 0 puts into PE 2's memory, waits until that is complete, and tells PE 1, which tells PE 2:
+/// data and the word that says so come by different links. PE 2 asks for the next round.
+template <class Scope>
+__global__ void __launch_bounds__(256)
+    relayed(const __grid_constant__ DeviceJob job, std::byte* base, Litmus litmus) {
+  if (is_outside<Scope>())
+    return;
+  const Agent agent(base, blockIdx.x);
+  const int before = (job.pe + 2) % 3, next = (job.pe + 1) % 3, last = 2;
+  for (std::uint64_t round = 1; round <= litmus.rounds; ++round) {
+    // PE 0 begins; it overwrites what PE 2 has looked at.
+    const std::uint64_t awaited = job.pe == 0 ? round - 1 : round;
+    if (!device::signal_wait_until<Scope>(job, agent.signal, device::Compare::greater_equal,
+                                          awaited, before)) {
+      if (Scope::rank() == 0)
+        agent.gave_up();
+      return;
+    }
+    if (job.pe == 0) {
+      fill<Scope>(agent.out, litmus.size_bytes, round, 0);
+      Scope::sync();
+      second_warp_stays<Scope>(round);
+      device::put_nbi<Scope>(job, agent.in, agent.out, litmus.size_bytes, last);
+      device::quiet<Scope>(job);
+    } else if (job.pe == last) {
+      agent.found(wrong_in<Scope>(agent.in, litmus.size_bytes, round, 0));
+      Scope::sync(); // all have looked
+    }
+    if (Scope::rank() == Scope::size() - 1) {
+      if (round % 2 == 0)
+        device::signal_set(job, agent.signal, round, next);
+      else
+        device::put_value(job, agent.signal, round, next);
+    }
+  }
+  if (Scope::rank() == 0)
+    agent.checked(litmus.rounds);
+}
+
 #ifdef SHMEMCTL_DEVICE_WITHOUT_NETWORK
 
 /// PE 1 gets PE 0's words until they are new.
@@ -253,6 +292,11 @@ void launch(cudaStream_t stream, const DeviceJob& job, std::byte* base, const Li
   case LitmusProgram::barrier:
     for_scope(litmus.who, [&](auto scope) {
       barriers_behind_puts<decltype(scope)><<<blocks, threads, 0, stream>>>(job, base, litmus);
+    });
+    return;
+  case LitmusProgram::relay:
+    for_scope(litmus.who, [&](auto scope) {
+      relayed<decltype(scope)><<<blocks, threads, 0, stream>>>(job, base, litmus);
     });
     return;
   case LitmusProgram::reduce:

@@ -7,19 +7,28 @@
 namespace shmemctl::test {
 namespace {
 
-/// Why there are no two GPUs, or one for both at once; "" if there are. Asked in a child: CUDA does
-/// not survive a fork.
-const std::string& why_not_here() {
-  static const std::string why = [] {
-    const auto results =
-        run_fork_job(litmus_job({{"SHMEMCTL_SYMMETRIC_SIZE", "2M"}}, [](Runtime& runtime) {
-          return runtime.gpu()->info().pes_on_device > 1 && sharers_take_turns()
-                     ? std::string("PEs that share a GPU take turns, which takes too long")
-                     : std::string();
-        }));
-    return results[0].text;
-  }();
-  return why;
+std::string why_not_of(int n_pes) {
+  const auto results = run_fork_job(litmus_job(
+      {{"SHMEMCTL_SYMMETRIC_SIZE", "2M"}},
+      [](Runtime& runtime) {
+        return runtime.gpu()->info().pes_on_device > 1 && sharers_take_turns()
+                   ? std::string("PEs that share a GPU take turns, which takes too long")
+                   : std::string();
+      },
+      n_pes));
+  for (const PeResult& result : results)
+    if (!result.text.empty())
+      return result.text;
+  return "";
+}
+/// Why there are not as many GPUs, or one for several at once; "" if there are. Asked in a child:
+/// CUDA does not survive a fork.
+const std::string& why_not_here(int n_pes = 2) {
+  static const std::string of_two = why_not_of(2);
+  if (n_pes == 2)
+    return of_two;
+  static const std::string of_three = why_not_of(3);
+  return of_three;
 }
 
 const LitmusVariant& headers(bool network) {
@@ -32,10 +41,10 @@ const LitmusVariant& headers(bool network) {
 
 /// Runs them one after the other in one job; all have to hold. Prints what was run.
 void expect_all_hold(const Environment& environment, const std::vector<Litmus>& programs,
-                     bool network, int load_blocks) {
-  if (!why_not_here().empty())
-    GTEST_SKIP() << why_not_here();
-  const auto results = run_fork_job(litmus_job(environment, [&](Runtime& runtime) -> std::string {
+                     bool network, int load_blocks, int n_pes = 2) {
+  if (!why_not_here(n_pes).empty())
+    GTEST_SKIP() << why_not_here(n_pes);
+  const auto body = [&](Runtime& runtime) -> std::string {
     LitmusPe me(runtime, 30);
     std::string failures, said;
     for (Litmus litmus : programs) {
@@ -43,13 +52,15 @@ void expect_all_hold(const Environment& environment, const std::vector<Litmus>& 
       const LitmusResult result = me.run(headers(network), litmus, load_blocks);
       const std::string line = text_of(litmus) + ": " + result.text() + "\n";
       said += line;
-      const std::uint64_t expected = 2 * litmus.rounds * static_cast<std::uint64_t>(litmus.blocks);
+      const std::uint64_t expected = static_cast<std::uint64_t>(n_pes) * litmus.rounds *
+                                     static_cast<std::uint64_t>(litmus.blocks);
       failures += result.holds() && result.checked == expected ? "" : line;
     }
     if (!failures.empty())
       throw Error(ExitCode::finding, failures, "hold", "data came behind their signal", "-");
     return me.pe() == 0 ? said : std::string();
-  }));
+  };
+  const auto results = run_fork_job(litmus_job(environment, body, n_pes));
   for (const PeResult& result : results)
     EXPECT_EQ(result.exit_code, 0) << result.text;
   std::printf("%s", results[0].text.c_str());
@@ -136,6 +147,15 @@ TEST(LitmusOfCollectives, ReductionsAreOfTheRoundsNumbers) {
                    {LitmusProgram::reduce_of_grid, Who::block, 17, 256, 512, 8000},
                    {LitmusProgram::reduce_of_grid, Who::block, 17, 256, 16384, 4000}},
                   false, load);
+}
+/// What is complete is so for a third PE, too, that hears of it by another one.
+TEST(LitmusOfThree, WhatAnothersSignalSaysIsThere) {
+  expect_all_hold({},
+                  {{LitmusProgram::relay, Who::thread, 64, 32, 8, 8000},
+                   {LitmusProgram::relay, Who::warp, 64, 32, 1024, 8000},
+                   {LitmusProgram::relay, Who::block, 64, 256, 4096, 8000},
+                   {LitmusProgram::relay, Who::block, 32, 256, 65536, 2000}},
+                  false, load, 3);
 }
 /// A get in a loop does not see an old copy for ever.
 TEST(LitmusOfGets, SeeWhatHasChanged) {

@@ -50,6 +50,8 @@ inline const char* name_of(LitmusProgram program) {
     return "reduce";
   case LitmusProgram::reduce_of_grid:
     return "reduce_grid";
+  case LitmusProgram::relay:
+    return "put_quiet_relay";
   }
   return "?";
 }
@@ -61,7 +63,7 @@ inline std::string text_of(const Litmus& litmus) {
          who + " of " + std::to_string(litmus.size_bytes) + " B";
 }
 
-/// What a litmus has come to, on both PEs together.
+/// What a litmus has come to, on all PEs together.
 struct LitmusResult {
   std::uint64_t wrong = 0, checked = 0, gave_up = 0;
   double seconds = 0;
@@ -72,7 +74,7 @@ struct LitmusResult {
   }
 };
 
-/// Of two PEs.
+/// Of two PEs, or of three (relay).
 class LitmusPe {
 public:
   /// @param wait_s after which a wait of a kernel gives up
@@ -107,7 +109,7 @@ public:
     clear();
     const auto begin = std::chrono::steady_clock::now();
     if (load_blocks > 0)
-      launch_load(load_stream_, job_, base_, 1 - job_.pe, load_blocks,
+      launch_load(load_stream_, job_, base_, (job_.pe + 1) % job_.n_pes, load_blocks,
                   static_cast<const unsigned*>(stop_));
     variant.launch(litmus_stream_, job_, base_, litmus);
     require_call(cudaMemsetAsync(stop_, 1, sizeof(unsigned), litmus_stream_), "the load's end");
@@ -160,10 +162,11 @@ private:
   cudaStream_t litmus_stream_ = nullptr, load_stream_ = nullptr;
 };
 
-/// A job of two PEs with a GPU each.
-inline ForkJob litmus_job(const Environment& more, std::function<std::string(Runtime&)> body) {
+/// A job of PEs with a GPU each.
+inline ForkJob litmus_job(const Environment& more, std::function<std::string(Runtime&)> body,
+                          int n_pes = 2) {
   ForkJob job;
-  job.n_pes = 2;
+  job.n_pes = n_pes;
   job.gpu = GpuUse::required;
   job.environment = {{"SHMEMCTL_SYMMETRIC_SIZE", "64M"}, {"SHMEMCTL_TIMEOUT", "60"}};
   for (const auto& [name, value] : more)

@@ -102,6 +102,28 @@ class Success(MoeTest):
         self.assertNotIn(point["routing_hash"], result[1])
         self.assertNotIn("transfer", result[1])
 
+    def test_another_count_of_bytes_is_a_further_column(self):
+        for mode in ("ht", "ll"):
+            result, document = self.report(2, *FEW, "--mode", mode, "--num-tokens", 16, "--count", "deepep-v2")
+            self.assert_right(result, document)
+            self.assertIn("GB/s counted", result[1])
+            totals = [row for row in document["results"] if row["params"]["phase"] == "total"]
+            self.assertGreaterEqual(len(totals), 2)
+            for row in totals:
+                self.assertEqual(row["params"]["count"], "deepep-v2")
+                if mode == "ht":  # which has the metadata of the same rows besides
+                    self.assertGreater(row["counted_GBps"], row["bandwidth_GBps"])
+                else:  # which has a row for each rank, not for each choice
+                    self.assertLess(row["counted_GBps"], row["bandwidth_GBps"])
+        result, document = self.report(2, *FEW, "--num-tokens", 16)
+        self.assertNotIn("GB/s counted", result[1])
+        self.assertFalse(any("counted_GBps" in row for row in document["results"]))
+
+    def test_ranks_with_fewer_tokens(self):
+        result, document = self.report(4, *FEW, "--num-tokens", 3, "--fewer-by-rank")
+        self.assert_right(result, document)
+        self.assertEqual(document["moe"][0]["tokens"], [3, 2, 1, 1])
+
     def test_verbose_shows_phases_memory_and_waits(self):
         result, document = self.report(4, *FEW, "--num-tokens", 64, "--verbose")
         self.assert_right(result, document)
@@ -358,6 +380,16 @@ class BadInput(MoeTest):
         code, _, err = self.moe(2, *FEW, "--straggler", "2:10")
         self.assertEqual(code, 2, err)
         self.assertIn("PE 0 to 1", err)
+
+    def test_what_goes_before_a_call_takes_gpus(self):
+        for flag in ("--flush-l2", "--kernels-only"):
+            code, _, err = self.moe(2, *FEW, flag)
+            self.assertEqual(code, 2, err)
+            self.assertIn(flag + " needs --backend gpu", err)
+        for excluded in (("--straggler", "1:5"), ("--mode", "ll", "--patience-us", 100)):
+            code, _, err = self.moe(2, *FEW, "--backend", "gpu", "--kernels-only", *excluded)
+            self.assertEqual(code, 2, err)
+            self.assertIn("--kernels-only excludes " + excluded[-2], err)
 
     def test_flat_takes_several_nodes(self):
         code, _, err = self.moe(2, *FEW, "--flat")

@@ -215,6 +215,8 @@ RoutingKind parse_routing_kind(const std::string& name) {
 }
 
 std::int32_t tokens_of_rank(const Shape& shape, const RoutingRequest& request, std::int32_t rank) {
+  if (request.fewer_by_rank)
+    return std::min(request.tokens, std::max(1, request.tokens - rank));
   if (!request.uneven || rank == 0)
     return request.tokens;
   if (rank == shape.n_ranks - 1)

@@ -41,6 +41,7 @@ struct RoutingRequest {
   std::uint64_t seed = 1;
   std::int32_t tokens = 0;         ///< of each rank; shape.max_tokens is only the limit
   bool uneven = false;             ///< rank 0 has all `tokens`, the last one none, others between
+  bool fewer_by_rank = false;      ///< rank r has r tokens fewer, but one at least
   std::int32_t masked_percent = 0; ///< of the choices become no_expert
   std::int32_t groups = 1, top_groups = 1; ///< of RoutingKind::grouped
   /// Which of many calls of the same model: other choices, but as many tokens and the same experts
@@ -48,7 +49,7 @@ struct RoutingRequest {
   std::uint64_t step = 0;
 };
 
-/// Tokens of a rank: all of `request.tokens` but with `uneven`.
+/// Tokens of a rank: all of `request.tokens` but with `uneven` or `fewer_by_rank`.
 std::int32_t tokens_of_rank(const Shape& shape, const RoutingRequest& request, std::int32_t rank);
 
 /// One rank's part of make_routing(), for routings that are too large to be kept whole.

@@ -94,11 +94,12 @@ private:
       } else if (cold && calls.operation == Operation::combine) {
         backend_.run_experts();
       }
-      rank_.barrier();
+      meet();
       const std::vector<std::int32_t> masked = backend_.masked();
       const Clock::time_point free = Clock::now();
       delay();
       const double late_us = us_since(free);
+      align();
       Times times = call(calls.operation);
       if (cold)
         calls.cold_us = times.total_us;
@@ -111,6 +112,17 @@ private:
     }
     if (all_seen)
       ++verified_;
+  }
+
+  /// All ranks, before a call that is timed.
+  void meet() {
+    if (rank_.flush)
+      rank_.flush();
+    rank_.barrier();
+  }
+  void align() {
+    if (rank_.align)
+      rank_.align();
   }
 
   Times call(Operation operation) {
@@ -192,9 +204,11 @@ private:
         const Direction direction = back ? Direction::combine : Direction::dispatch;
         if (back && verified)
           backend_.run_experts();
-        rank_.barrier();
+        meet();
+        align();
         calls.send_us.push_back(backend_.send(direction));
         rank_.barrier();
+        align();
         calls.receive_us.push_back(backend_.receive(direction));
         ++(back ? called_.combines : called_.dispatches);
         if (verified)

@@ -23,6 +23,9 @@ struct JobRank {
   std::function<void(const std::string&)> print_line; ///< prints a line for the user; may be empty
   std::function<void()> leave;                        ///< called by the absent PE; may be empty
   std::function<void()> middle; ///< called after half of the timed calls; may be empty
+  /// Before the barrier that goes before a timed call, and right before that call; may be empty.
+  /// Neither is timed.
+  std::function<void()> flush, align;
 };
 
 struct Effort {

@@ -37,6 +37,8 @@ void add_routing(const Point& point, json& params) {
         fmt::format("{:016x}", routing_hash(point.setup.shape, *point.setup.routing));
   if (drawn.uneven)
     params["uneven"] = true;
+  if (drawn.fewer_by_rank)
+    params["fewer_by_rank"] = true;
   if (drawn.masked_percent > 0)
     params["masked_percent"] = drawn.masked_percent;
   if (drawn.kind == RoutingKind::grouped) {
@@ -92,6 +94,12 @@ json params_of(const Point& point, const char* phase) {
     params["layout"] = "expert";
   if (setup.num_sms > 0)
     params["num_sms"] = setup.num_sms;
+  if (point.start.flush_l2)
+    params["flush_l2"] = true;
+  if (point.start.kernels_only)
+    params["kernels_only"] = true;
+  if (point.count != ByteCount::own)
+    params["count"] = to_string(point.count);
   add_routing(point, params);
   add_path(point, params);
   for (const Direction direction : {Direction::dispatch, Direction::combine})
@@ -135,7 +143,9 @@ std::string text_of(const Masked& masked) {
 
 /// 10^9 bytes per second of one rank, on average over the ranks; and the share that the busiest
 /// link had of its limit. Nothing where a rank was masked.
-void add_bandwidth(const Point& point, const Traffic& traffic, ResultRow& row) {
+/// @param counted by rank, as point.count counts
+void add_bandwidth(const Point& point, const Traffic& traffic,
+                   const std::vector<std::uint64_t>& counted, ResultRow& row) {
   if (!point.result.masked.empty()) {
     row.reason +=
         fmt::format("{}no bandwidth: calls moved less than the routing says, because ranks "
@@ -148,11 +158,25 @@ void add_bandwidth(const Point& point, const Traffic& traffic, ResultRow& row) {
     return;
   row.bandwidth_GBps = mean_of(traffic.logical_bytes) / p50_us / 1e3;
   row.wire_GBps = mean_of(traffic.sent_bytes) / p50_us / 1e3;
+  if (point.count != ByteCount::own)
+    row.counted_GBps = mean_of(counted) / p50_us / 1e3;
   if (const auto share = share_of(point.links, traffic, p50_us)) {
     row.link_fraction = share->fraction;
     row.limited_by = share->limited_by;
     bench::note_above_limit(row);
   }
+}
+
+constexpr const char* aligned_window =
+    "; each call is enqueued behind a barrier of the GPUs' streams, which all leave together, so "
+    "neither launches nor the hosts' skew are in it (calls in turn: no barrier)";
+
+const char* caches_text(const CallStart& start) {
+  return start.flush_l2
+             ? "flushed: before each timed call the GPU writes 256 MiB of other memory; calls in "
+               "turn and those of --tune are warm"
+             : "warm: each call has the buffers of the one before, and nothing is flushed; "
+               "but a timed call that is verified begins after a fill of what it writes";
 }
 
 std::string case_of(Operation operation) {
@@ -298,14 +322,15 @@ std::vector<ResultRow> rows_of(const Point& point) {
   for (const OperationResult& result : point.result.operations) {
     const std::string name = case_of(result.operation);
     const Traffic traffic = traffic_of(point.setup, result.operation);
+    const auto counted = counted_bytes(point.setup, result.operation, point.count);
     rows.push_back(row_of(point, name, "total", result.total_us));
-    add_bandwidth(point, traffic, rows.back());
+    add_bandwidth(point, traffic, counted, rows.back());
     set_time(result.wall_s, rows.back());
     if (point.setup.mode == Mode::high_throughput) {
       const bool counts = result.operation == Operation::dispatch;
       rows.push_back(row_of(point, name, counts ? "counts" : "readiness", result.counts_us));
       rows.push_back(row_of(point, name, "transfer", result.transfer_us));
-      add_bandwidth(point, traffic, rows.back());
+      add_bandwidth(point, traffic, counted, rows.back());
     }
     // Of a receiver, so no bandwidth: its own sending may have gone before.
     if (point.setup.mode == Mode::low_latency && result.operation != Operation::combine)
@@ -331,7 +356,11 @@ std::vector<ResultRow> rows_of(const Point& point) {
   }
   for (std::size_t i = 0; i < both.moved_bytes.size(); ++i)
     both.moved_bytes[i] += back.moved_bytes[i];
-  add_bandwidth(point, both, rows.back());
+  std::vector<std::uint64_t> counted = counted_bytes(point.setup, Operation::dispatch, point.count);
+  const auto counted_back = counted_bytes(point.setup, Operation::combine, point.count);
+  for (std::size_t i = 0; i < counted.size(); ++i)
+    counted[i] += counted_back[i];
+  add_bandwidth(point, both, counted, rows.back());
   if (const auto& absence = point.result.absence) {
     rows.push_back(row_of(point, "moe-round-trip", "masking", {absence->masking_us}));
     rows.push_back(row_of(point, "moe-round-trip", "without it", absence->period_us));
@@ -360,9 +389,8 @@ json json_of(const Point& point) {
     waits.push_back(waits_json(point, result));
   const Traffic there = dispatch_traffic(setup), back = combine_traffic(setup);
   json all{{"params", params_of(point, "total")},
-           {"window", point.window},
-           {"caches", "warm: each call has the buffers of the one before, and nothing is flushed; "
-                      "but a timed call that is verified begins after a fill of what it writes"},
+           {"window", point.window + (point.start.kernels_only ? aligned_window : "")},
+           {"caches", caches_text(point.start)},
            {"links", links_json(point.links, there, back, point.result.calls)},
            {"nics", nics_json(point.links)},
            {"nvlinks", nvlinks_json(point.links.nvlinks)},

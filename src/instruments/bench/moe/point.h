@@ -8,6 +8,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "reports/report.h"
+#include "src/instruments/bench/moe/byte_count.h"
+#include "src/instruments/bench/moe/call_start.h"
 #include "src/instruments/bench/moe/links.h"
 #include "src/instruments/bench/moe/measure.h"
 #include "src/instruments/bench/moe/tune.h"
@@ -40,6 +42,8 @@ struct Point {
   std::optional<Finding> oversubscribed = {};
   /// Other threads held a PE's CPU for much of the time (`bench-interference`): the same.
   std::optional<Finding> disturbed = {};
+  ByteCount count = ByteCount::own; ///< whose bytes ResultRow::counted_GBps has
+  CallStart start = {};             ///< what goes before each timed call
 };
 
 /// Who is slow in an operation.

@@ -70,6 +70,10 @@ void refuse_idle_flags(const Request& request) {
          "--num-groups", "only the grouped routing has groups", "use --routing grouped");
   refuse((request.uneven || request.masked_percent > 0) && request.from_file(), "--routing",
          "a recorded routing already has all choices", "omit --uneven and --masked");
+  refuse(request.fewer_by_rank && request.from_file(), "--fewer-by-rank",
+         "a recorded routing already has the tokens of each rank", "omit it");
+  refuse(request.fewer_by_rank && request.uneven, "--fewer-by-rank",
+         "--uneven also decides how many tokens a rank has", "omit one of them");
 }
 
 Setup common_setup(const Request& request, int n_ranks, int node_ranks) {
@@ -97,6 +101,7 @@ RoutingRequest common_routing(const Request& request) {
     routing.kind = parse_routing_kind(request.routing);
   routing.seed = request.seed;
   routing.uneven = request.uneven;
+  routing.fewer_by_rank = request.fewer_by_rank;
   routing.masked_percent = request.masked_percent;
   if (routing.kind == RoutingKind::grouped) {
     routing.groups = request.groups;

@@ -16,7 +16,7 @@ struct Request {
   std::string routing = "uniform"; ///< a kind, or a file: with a / or . in its name
   std::int32_t groups = 8, top_groups = 4;
   std::int32_t masked_percent = 0;
-  bool uneven = false;
+  bool uneven = false, fewer_by_rank = false;
   std::string mode = "ht", dtype = "bf16", scales = "float", combine = "weighted";
   std::string layout = "source"; ///< ll: of received rows; or "expert"
   double rank_timeout_us = 0;    ///< ll: until a rank is masked; 0: none is

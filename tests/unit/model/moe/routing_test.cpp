@@ -100,6 +100,24 @@ TEST(Routing, MaskedAndUnevenAsAsked) {
               150);
 }
 
+/// As DeepEP V2's test: the capacity is that of rank 0.
+TEST(Routing, FewerByRankIsOneTokenLessForEachButNeverNone) {
+  const Shape shape = shape_of(4, 64, 8, 100);
+  RoutingRequest request = request_of(RoutingKind::uniform, 100);
+  request.fewer_by_rank = true;
+  const auto tokens = [&] {
+    std::vector<std::int32_t> all;
+    for (const RankRouting& rank : make_routing(shape, request))
+      all.push_back(rank.tokens());
+    return all;
+  };
+  EXPECT_EQ(tokens(), (std::vector<std::int32_t>{100, 99, 98, 97}));
+  request.tokens = 2;
+  EXPECT_EQ(tokens(), (std::vector<std::int32_t>{2, 1, 1, 1}));
+  request.tokens = 0;
+  EXPECT_EQ(tokens(), (std::vector<std::int32_t>{0, 0, 0, 0}));
+}
+
 TEST(Routing, FewerExpertsThanChoicesLeaveTheRestMasked) {
   const Shape shape = shape_of(4, 8, 6, 10);
   const Routing routing = make_routing(shape, request_of(RoutingKind::one_rank, 10));

@@ -52,6 +52,9 @@ Word load_acquire(const Word* at) {
 inline std::uint64_t load_relaxed(const std::uint64_t* at) {
   if (host_deliver != nullptr) // some loops look with nothing else
     host_deliver();
+  thread_local unsigned looks = 0;
+  if (++looks % 64 == 0)
+    std::this_thread::yield();
   host_count_poll(at);
   return __atomic_load_n(at, __ATOMIC_RELAXED);
 }

@@ -41,6 +41,43 @@ TEST(MoeMeasure, EveryOperationHasItsTimesAndIsVerified) {
   }
 }
 
+/// What caches hold is dropped before the meeting, and nothing lies between the alignment
+/// and the call.
+TEST(MoeMeasure, CachesAreFlushedBeforeTheMeetingAndCallsAlignedBehindIt) {
+  class Recorded : public CountedBackend {
+  public:
+    explicit Recorded(std::string& steps) : steps_(steps) {}
+    Times dispatch(bool cached) override {
+      steps_ += 'D';
+      return CountedBackend::dispatch(cached);
+    }
+    Times combine() override {
+      steps_ += 'C';
+      return CountedBackend::combine();
+    }
+    std::vector<double> chain(int, const std::function<void()>&) override { return {}; }
+    int chained_pairs(int) const override { return 0; }
+
+  private:
+    std::string& steps_;
+  };
+  std::string steps;
+  Recorded backend(steps);
+  moe::Setup setup;
+  setup.mode = Mode::low_latency;
+  JobRank rank;
+  rank.barrier = [&] { steps += 'b'; };
+  rank.flush = [&] { steps += 'f'; };
+  rank.align = [&] { steps += 'a'; };
+  rank.gather = [](const std::string& text) { return std::vector{text}; };
+  Effort effort = effort_of(2);
+  effort.warmup = 0;
+  effort.verify = false;
+  measure(backend, setup, effort, rank);
+  // The first call and two timed ones of each, and the meeting before calls in turn.
+  EXPECT_EQ(steps, "fbaDfbaCfbaDfbaCfbaDfbaCb");
+}
+
 TEST(MoeMeasure, EveryRowThatCallsWereMadeForHasTheirTimeOnce) {
   for (const bool low : {false, true}) {
     MoeDrive drive = moe_drive(4, 16, 4, 128, 16);

@@ -51,6 +51,7 @@ TEST(MoePoint, WhatIsAskedForOtherwiseHasOtherParameters) {
   setup.mode = Mode::low_latency, setup.combine = Combine::partial, add();
   setup.by_expert = true, add();
   point.drawn.uneven = true, add();
+  point.drawn.fewer_by_rank = true, add();
   point.drawn.masked_percent = 5, add();
   point.drawn.kind = RoutingKind::grouped, add();
   point.drawn.kind = RoutingKind::grouped, point.drawn.groups = 4, add();

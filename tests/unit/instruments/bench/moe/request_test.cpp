@@ -101,6 +101,14 @@ TEST(MoeRequest, BadOnesNameTheNearestLegalValue) {
     r.routing = "./file";
     r.uneven = true;
   });
+  refused({"--fewer-by-rank"}, "omit it", [](Request& r) {
+    r.routing = "./file";
+    r.fewer_by_rank = true;
+  });
+  refused({"--fewer-by-rank", "--uneven"}, "omit one", [](Request& r) {
+    r.uneven = true;
+    r.fewer_by_rank = true;
+  });
 }
 
 /// A job's points, with a routing drawn for each.

@@ -1,0 +1,29 @@
+// What other projects call the bytes of a dispatch or combine, so that a bandwidth of ours can be
+// read beside theirs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/instruments/bench/moe/measure.h"
+
+namespace shmemctl::moe {
+
+/// Whose definition.
+enum class ByteCount {
+  own,          ///< Traffic::logical_bytes
+  deepep_v1,    ///< of DeepEP's tests for Buffer
+  deepep_v2,    ///< of DeepEP's test for ElasticBuffer
+  per_selection ///< as NCCL EP's ep_bench in low latency: a BF16 row for each expert choice
+};
+const char* to_string(ByteCount count);
+/// Their names as on the command line, in the order above.
+std::vector<std::string> byte_count_names();
+/// Throws Error (usage) for an unknown name.
+ByteCount parse_byte_count(const std::string& name);
+
+/// By rank, the bytes that this definition has for one call. They follow from the routing alone.
+std::vector<std::uint64_t> counted_bytes(const Setup& setup, Operation operation, ByteCount count);
+
+} // namespace shmemctl::moe
