@@ -4,6 +4,7 @@
 
 #include "kernels/moe/call.cuh"
 #include "kernels/moe/combine_reduce.cuh"
+#include "kernels/moe/combine_ring.cuh"
 #include "kernels/moe/high_throughput.h"
 
 namespace shmemctl::moe {
@@ -54,6 +55,29 @@ __global__ void __launch_bounds__(reduce_threads, 1)
   const RowsOfRanks rows(job, all.memory.outputs, all.plan.slots, all.shape.n_ranks,
                          shape.row_bytes, rank < all.shape.n_ranks ? all.plan.bases[rank] : 0);
   CombineReducer<RowsOfRanks, ranks_limit> reducer(shape, rows, shared);
+  reducer.prepare();
+  const bool all_arrived = call.wait_for_all();
+  if (all_arrived) {
+    reducer.run();
+    if (all.combined_weights != nullptr)
+      combine_weights<ranks_limit>(job, all);
+  }
+  call.finish(all_arrived);
+}
+
+/// The same with rows that follow each other in slots (CombineArguments::slots).
+template <int ranks_limit>
+__global__ void __launch_bounds__(reduce_threads, 1)
+    combine_ring(const __grid_constant__ DeviceJob job,
+                 const __grid_constant__ CombineArguments all) {
+  extern __shared__ __align__(128) std::byte shared[];
+  const Call call(job, all.memory.flags, all.shape.n_ranks);
+  call.announce();
+  const ReduceShape shape = reduce_shape(all);
+  const auto rank = static_cast<std::int32_t>(threadIdx.x % 32);
+  const RowsOfRanks rows(job, all.memory.outputs, all.plan.slots, all.shape.n_ranks,
+                         shape.row_bytes, rank < all.shape.n_ranks ? all.plan.bases[rank] : 0);
+  RingReducer<RowsOfRanks, ranks_limit> reducer(shape, all.slots, job.pe, rows, shared);
   reducer.prepare();
   const bool all_arrived = call.wait_for_all();
   if (all_arrived) {
