@@ -38,17 +38,6 @@ struct FoundRow {
   float weight = 0;
 };
 
-/// Called by the lane that is about to load the row found last: waits until it is there, if `Rows`
-/// has rows that come one by one (`await()`). False: it does not come.
-template <class Rows>
-__device__ inline auto is_there(const Rows& rows, int) -> decltype(rows.await()) {
-  return rows.await();
-}
-template <class Rows>
-__device__ inline bool is_there(const Rows&, long) {
-  return true;
-}
-
 /// The pipeline of one warp over the chunks of its tokens. `Rows::find()`, called by all lanes,
 /// returns to lane i the i-th row of a token.
 template <class Rows, int max_rows>
@@ -134,8 +123,7 @@ private:
     if (unit >= units_)
       return;
     const Chunk chunk = chunk_of(unit);
-    const bool takes_part =
-        row_.at != nullptr && (ranks_ >> row_.rank & 1) != 0 && is_there(rows_, 0);
+    const bool takes_part = row_.at != nullptr && (ranks_ >> row_.rank & 1) != 0;
     const std::uint32_t there = __ballot_sync(0xffffffffu, takes_part);
     if (Rows::weighted && lane_ < shape_.rows)
       weights_[stage * shape_.rows + lane_] = row_.weight;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "kernels/moe/launch_config.h"
 #include "src/base/host_device.h"
@@ -29,6 +30,50 @@ constexpr std::size_t reduce_shared_bytes(const ReduceShape& shape, int warps, b
          (static_cast<std::size_t>(shape.stage_bytes()) + reduce_stage_bytes +
           (weighted ? static_cast<std::size_t>(shape.rows) * sizeof(float) : 0));
 }
+
+/// Where a unit is: a chunk of a token's rows. The units of a warp are `workers` apart; a step
+/// needs no division.
+struct UnitCursor {
+  std::int32_t token, begin_bytes;
+};
+
+/// The units of one warp.
+struct UnitsOfWarp {
+  std::int32_t tokens, row_bytes, chunk_bytes;
+  std::int32_t all_chunks_bytes; ///< of a row whose last chunk is whole, too
+  UnitCursor first, step;
+
+  /// @param worker of `workers` warps: which one it is
+  SHMEMCTL_HOST_DEVICE constexpr UnitsOfWarp(std::int32_t tokens, std::int32_t row_bytes,
+                                             std::int32_t chunk_bytes, std::int32_t worker,
+                                             std::int32_t workers)
+      : tokens(tokens), row_bytes(row_bytes), chunk_bytes(chunk_bytes),
+        all_chunks_bytes((row_bytes + chunk_bytes - 1) / chunk_bytes * chunk_bytes),
+        first(at(worker)), step(at(workers)) {}
+
+  SHMEMCTL_HOST_DEVICE constexpr bool has(const UnitCursor& unit) const {
+    return unit.token < tokens;
+  }
+  SHMEMCTL_HOST_DEVICE constexpr UnitCursor next(UnitCursor unit) const {
+    unit.token += step.token;
+    unit.begin_bytes += step.begin_bytes;
+    if (unit.begin_bytes >= all_chunks_bytes) {
+      unit.begin_bytes -= all_chunks_bytes;
+      ++unit.token;
+    }
+    return unit;
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t size_bytes(const UnitCursor& unit) const {
+    const std::int32_t left = row_bytes - unit.begin_bytes;
+    return left < chunk_bytes ? left : chunk_bytes;
+  }
+
+private:
+  SHMEMCTL_HOST_DEVICE constexpr UnitCursor at(std::int32_t unit) const {
+    const std::int32_t chunks = all_chunks_bytes / chunk_bytes;
+    return {unit / chunks, unit % chunks * chunk_bytes};
+  }
+};
 
 /// The slots of one warp, each for a chunk of one row, in which the rows of its units follow each
 /// other: a unit takes as many as it has rows, so that none stays empty for a rank that a token
@@ -81,6 +126,15 @@ struct RingSlots {
 
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t all() const { return others + own; }
 };
+/// "", or why the slots of a warp do not do for tokens of so many ranks.
+inline std::string refuse_slots(const RingSlots& slots, int n_ranks) {
+  if (slots.others >= n_ranks - (slots.own > 0 ? 1 : 0) && slots.others <= RowRing::max_slots &&
+      slots.own >= 0 && slots.own <= RowRing::max_slots)
+    return "";
+  return "a warp has slots for " + std::to_string(slots.others) + " rows of other ranks and " +
+         std::to_string(slots.own) + " of this rank: a token may need " + std::to_string(n_ranks) +
+         ", and each of the two has " + std::to_string(RowRing::max_slots) + " at most";
+}
 /// Shared memory of a block.
 constexpr std::size_t ring_shared_bytes(const RingSlots& slots, int warps, int chunk_bytes) {
   return static_cast<std::size_t>(warps) * static_cast<std::size_t>(slots.all()) *

@@ -40,10 +40,8 @@ std::string launch_combine(const DeviceJob& job, const CombineArguments& argumen
     return launch(kernel, job, arguments, arguments.tuning, shared, stream);
   };
   if (slots.all() > 0) {
-    if (slots.others > RowRing::max_slots || slots.own > RowRing::max_slots ||
-        slots.others < arguments.shape.n_ranks - (slots.own > 0 ? 1 : 0))
-      return "the slots of a warp hold the rows of a token, and are " +
-             std::to_string(RowRing::max_slots) + " at most";
+    if (std::string refused = refuse_slots(slots, arguments.shape.n_ranks); !refused.empty())
+      return refused;
     if (arguments.shape.n_ranks <= 2)
       return with(combine_ring<2>);
     return arguments.shape.n_ranks <= 4 ? with(combine_ring<4>) : with(combine_ring<8>);

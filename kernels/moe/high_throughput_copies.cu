@@ -141,6 +141,8 @@ std::string launch_copied_combine(const DeviceJob& job, const CopiedCombine& arg
     return "copy engines return no weights";
   if (arguments.pieces < 1 || arguments.pieces > max_pieces)
     return "rows are copied in 1 to " + std::to_string(max_pieces) + " pieces";
+  if (std::string refused = refuse_slots(given.slots, n_ranks); !refused.empty())
+    return refused;
   const auto kernel = n_ranks <= 2   ? combine_copied<2>
                       : n_ranks <= 4 ? combine_copied<4>
                                      : combine_copied<8>;
@@ -166,10 +168,10 @@ std::string launch_copied_combine(const DeviceJob& job, const CopiedCombine& arg
   if (failure.empty() && !beside)
     failure = copies.join();
   if (failure.empty())
-    failure =
-        launch_blocks(kernel, job, arguments, beside ? given.tuning.sms : arguments.tail_sms,
-                      given.tuning.warps * 32,
-                      reduce_shared_bytes(reduce_shape(given), given.tuning.warps, false), stream);
+    failure = launch_blocks(kernel, job, arguments, beside ? given.tuning.sms : arguments.tail_sms,
+                            given.tuning.warps * 32,
+                            ring_shared_bytes(given.slots, given.tuning.warps, given.chunk_bytes),
+                            stream);
   return failure.empty() && beside ? copies.join() : failure;
 }
 

@@ -25,10 +25,10 @@ __global__ void begin_copies(const __grid_constant__ DeviceJob job,
 }
 
 /// Called by one thread: waits until the piece has arrived. False: a rank timed out, or `source`
-/// has failed.
-__device__ inline bool wait_for_piece(const DeviceJob& job, CallFlags* flags,
-                                      const std::uint64_t* word, std::uint64_t number,
-                                      std::int32_t source) {
+/// has failed. Not inlined: called once per piece, and the caller needs its registers.
+inline __device__ __noinline__ bool wait_for_piece(const DeviceJob& job, CallFlags* flags,
+                                                   const std::uint64_t* word, std::uint64_t number,
+                                                   std::int32_t source) {
   bool ok = true;
   const std::uint64_t seen = device::wait_at_least(job, word, number, source, ok);
   if (!ok)
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(reduce_threads, 1)
   const std::uint64_t number = device::load_relaxed(all.copied.number);
   const ReduceShape shape = reduce_shape(all.combine);
   const CopiedRows rows(job, all, number);
-  CombineReducer<CopiedRows, ranks_limit> reducer(shape, rows, shared);
+  RingReducer<CopiedRows, ranks_limit> reducer(shape, all.combine.slots, job.pe, rows, shared);
   reducer.prepare();
   bool ok = !has_failed(number);
   if (ok) {

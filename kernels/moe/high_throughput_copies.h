@@ -112,8 +112,9 @@ std::string launch_copied_dispatch(const DeviceJob& job, const CopiedDispatch& a
                                    const CopyStreams& streams, void* stream);
 
 struct CopiedCombine {
-  /// Without weights. tuning.sms: blocks that add up what arrives while more is copied; 0: none do,
-  /// and when all pieces of this rank have left, `tail_sms` blocks add up everything.
+  /// Without weights, with slots (rows of all ranks are near: slots.own may be 0). tuning.sms:
+  /// blocks that add up what arrives while more is copied; 0: none do, and when all pieces of this
+  /// rank have left, `tail_sms` blocks add up everything.
   CombineArguments combine;
   CopiedMemory copied;
   const std::int64_t* heap_delta_bytes; ///< as above

@@ -210,6 +210,10 @@ public:
           way_of_combine("copied, pieces " + std::to_string(pieces), [this, own, pieces] {
             rank_.copied_combine(own.tuning, own.chunk_bytes, pieces, 0);
           }));
+    for (const std::int32_t chunk_bytes : {2048, 1024})
+      ways.push_back(way_of_combine(
+          "copied, pieces 16, chunk " + std::to_string(chunk_bytes),
+          [this, own, chunk_bytes] { rank_.copied_combine(own.tuning, chunk_bytes, 16, 0); }));
     compare("combine", own.tuning, ways);
   }
   void combines_without_sms() {

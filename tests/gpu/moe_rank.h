@@ -131,7 +131,8 @@ public:
                       std::int32_t tail_sms, bool with_bias = false) {
     launch_must(moe::launch_copied_combine(
         pe_.job,
-        {{shape_, memory_, plan_, tokens(), bias(with_bias), results_.data(), tuning, chunk_bytes},
+        {{shape_, memory_, plan_, tokens(), bias(with_bias), results_.data(), tuning, chunk_bytes,
+          nullptr, nullptr, moe::ring_slots(shape_.n_ranks, tuning.warps, chunk_bytes, 0)},
          copied_outputs_,
          deltas_.data(),
          counts_of_all().data(),

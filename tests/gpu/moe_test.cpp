@@ -81,23 +81,23 @@ void round_trips(MoeRank& rank, const Case& one, const std::string& where) {
       combine(how);
     }
   const int n_ranks = one.shape.n_ranks;
-  for (const std::int32_t chunk_bytes : {one.chunk_bytes, 1024})
-    for (const int own : {0, 1, 2})
-      for (const bool full : {true, false}) { // or as few slots as a token may need
-        moe::RingSlots slots = moe::ring_slots(n_ranks, one.tuning.warps, chunk_bytes, own);
-        if (slots.all() == 0)
-          continue;
-        if (!full)
-          slots.others = std::max(1, n_ranks - (own > 0 ? 1 : 0));
-        const std::string how = where + ", slots " + std::to_string(slots.others) + " and " +
-                                std::to_string(own) + ", chunk " + std::to_string(chunk_bytes);
-        rank.poison_results();
-        rank.combine(one.tuning, chunk_bytes, own != 1, own == 2, slots);
-        must(rank.check_combined(own != 1), how);
-        if (own == 2)
-          must(rank.check_weights(), how);
-        rank.pe().barrier();
-      }
+  for (const int own : {0, 1, 2})
+    for (const bool full : {true, false}) { // or as few slots as a token may need
+      const std::int32_t chunk_bytes = full ? one.chunk_bytes : 1024;
+      moe::RingSlots slots = moe::ring_slots(n_ranks, one.tuning.warps, chunk_bytes, own);
+      if (slots.all() == 0)
+        continue;
+      if (!full)
+        slots.others = std::max(1, n_ranks - (own > 0 ? 1 : 0));
+      const std::string how = where + ", slots " + std::to_string(slots.others) + " and " +
+                              std::to_string(own) + ", chunk " + std::to_string(chunk_bytes);
+      rank.poison_results();
+      rank.combine(one.tuning, chunk_bytes, own != 1, own == 2, slots);
+      must(rank.check_combined(own != 1), how);
+      if (own == 2)
+        must(rank.check_weights(), how);
+      rank.pe().barrier();
+    }
   rank.poison();
   rank.poison_plan();
   rank.notify();
@@ -105,20 +105,19 @@ void round_trips(MoeRank& rank, const Case& one, const std::string& where) {
   few.sms = std::min(few.sms, 3);
   rank.dispatch(few, MoeRank::RowsAt::copied);
   verify(where + ", copied");
-  for (const std::int32_t pieces : {1, 3, moe::max_pieces})
-    for (const int sms : {0, one.tuning.sms})
-      for (const bool with_bias : {false, true}) {
-        const std::string how = where + ", " + std::to_string(pieces) + " pieces, " +
-                                std::to_string(sms) + " SMs" + (with_bias ? ", bias" : "");
-        rank.poison_copied_outputs();
-        rank.poison_results();
-        Tuning tuning = one.tuning;
-        tuning.sms = sms;
-        rank.copied_combine(tuning, one.chunk_bytes, pieces, 20, with_bias);
-        must(rank.check_combined(with_bias), how);
-        must(rank.check_copied_outputs(), how);
-        rank.pe().barrier();
-      }
+  for (const std::int32_t pieces : {1, 3, moe::max_pieces}) {
+    const bool with_bias = pieces == 3;
+    Tuning tuning = one.tuning;
+    tuning.sms = pieces == 1 ? 0 : tuning.sms;
+    const std::string how =
+        where + ", " + std::to_string(pieces) + " pieces, " + std::to_string(tuning.sms) + " SMs";
+    rank.poison_copied_outputs();
+    rank.poison_results();
+    rank.copied_combine(tuning, one.chunk_bytes, pieces, 20, with_bias);
+    must(rank.check_combined(with_bias), how);
+    must(rank.check_copied_outputs(), how);
+    rank.pe().barrier();
+  }
   combine(where + ", copied");
 }
 
@@ -427,12 +426,15 @@ TEST(MoeNotify, ARankThatDoesNotComeIsNamed) {
     GTEST_SKIP() << "ranks share a GPU";
   const moe::Shape shape = shape_of(3, 12, 4, 2048, 100);
   const moe::Routing routing = uniform_routing(shape, 91, 5);
-  for (const int op : {0, 1, 2}) { // notify, dispatch, combine
+  // Notify, dispatch, combine; dispatch and combine by copy engines; dispatch that begins with
+  // notify.
+  for (const int op : {0, 1, 2, 3, 4, 5}) {
     ThreadGpus gpus(3);
     const std::string said = gpus.run(
-        MoeRank::heap_bytes(shape, Scales::none),
+        MoeRank::heap_bytes(shape, Scales::none) + MoeRank::copies_heap_bytes(shape, Scales::none),
         [&](ThreadGpu& pe) {
           MoeRank rank(pe, shape, Scales::none, routing);
+          rank.take_copies();
           pe.barrier();
           if (op > 0)
             rank.notify();
@@ -446,8 +448,16 @@ TEST(MoeNotify, ARankThatDoesNotComeIsNamed) {
             rank.notify();
           else if (op == 1)
             rank.dispatch({4, 4, 2, 1});
-          else
+          else if (op == 2)
             rank.combine({4, 4, 2}, 2048);
+          else if (op == 3)
+            rank.dispatch({4, 4, 2, 1}, MoeRank::RowsAt::copied);
+          else if (op == 4)
+            rank.copied_combine({4, 4, 2}, 2048, 3, 4);
+          else
+            rank.notify(nullptr, true);
+          if (op == 5)
+            rank.dispatch({4, 4, 2, 1}, MoeRank::RowsAt::in_place, true);
           pe.synchronize();
         },
         0.3);

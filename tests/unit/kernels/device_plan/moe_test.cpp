@@ -109,6 +109,31 @@ TEST(Moe, BlocksForSelfLeaveBlocksForOthers) {
     }
 }
 
+/// Each chunk of each token is one unit of one warp, and a warp's are in order.
+TEST(Moe, UnitsOfAllWarpsAreEachChunkOnce) {
+  for (const std::int32_t tokens : {0, 1, 5, 77})
+    for (const std::int32_t chunk_bytes : {16, 96, 1024, 4352})
+      for (const std::int32_t workers : {1, 3, 8, 61, 500}) {
+        constexpr std::int32_t row_bytes = 4352;
+        std::vector<std::int32_t> bytes_of_token(static_cast<std::size_t>(tokens));
+        for (std::int32_t worker = 0; worker < workers; ++worker) {
+          const UnitsOfWarp units(tokens, row_bytes, chunk_bytes, worker, workers);
+          std::int64_t before = -1;
+          for (UnitCursor unit = units.first; units.has(unit); unit = units.next(unit)) {
+            ASSERT_EQ(unit.begin_bytes % chunk_bytes, 0);
+            ASSERT_GT(units.size_bytes(unit), 0);
+            ASSERT_LE(unit.begin_bytes + units.size_bytes(unit), row_bytes);
+            const std::int64_t at = std::int64_t{unit.token} * row_bytes + unit.begin_bytes;
+            ASSERT_GT(at, before);
+            before = at;
+            bytes_of_token[static_cast<std::size_t>(unit.token)] += units.size_bytes(unit);
+          }
+        }
+        for (const std::int32_t bytes : bytes_of_token)
+          ASSERT_EQ(bytes, row_bytes) << chunk_bytes << ", " << workers;
+      }
+}
+
 /// Units of any number of rows: each row has a slot that no other one has meanwhile, and its
 /// barrier completes in turn.
 TEST(Moe, RowsFollowEachOtherInSlots) {
