@@ -50,6 +50,8 @@ public:
   /// Loads as many units as the slots hold, at most 32, whose masks the lanes keep.
   /// @param reduced units so far: the next one is loaded on return
   __device__ __forceinline__ void fill(const UnitsOfWarp& units, std::int32_t reduced) {
+    if (ranks_ == 0) // no slots: every mask is 0
+      return;
     while (units.has(unit_) && loaded_ - reduced < 32 && ring_.has_room(__popc(found_))) {
       load(units.size_bytes(unit_));
       unit_ = units.next(unit_);

@@ -279,8 +279,8 @@ MOE_MUTANTS = [
     ]),
     Mutant("MOE_PIECE", "the end of a row is sent", (MOE,), [
         Edit(DISPATCH, """stage_row,
-                         static_cast<std::uint32_t>(value_bytes_));""", """stage_row,
-                         static_cast<std::uint32_t>(value_bytes_ - (token % 97 == 5 ? 16 : 0)));"""),
+                           static_cast<std::uint32_t>(value_bytes_));""", """stage_row,
+                           static_cast<std::uint32_t>(value_bytes_ - (token % 97 == 5 ? 16 : 0)));"""),
     ]),
     Mutant("MOE_STAGE_REUSED", "a stage is loaded again only when its row has been stored from there", (MOE,), [
         Edit(DISPATCH, "      device::bulk_wait_read<kept>();\n", ""),
