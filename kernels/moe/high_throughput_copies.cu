@@ -1,3 +1,5 @@
+#include <vector>
+
 #include "kernels/moe/high_throughput_copies.cuh"
 #include "kernels/moe/launch.cuh"
 

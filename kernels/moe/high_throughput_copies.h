@@ -35,7 +35,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "kernels/moe/high_throughput.h"
 

@@ -117,9 +117,9 @@ public:
     // A value of a row that came, and a result.
     bool done = false;
     each_source([&](std::int32_t, const Received& received) {
-      if (!done && received.count > 0)
+      if (!done && received.count > 0 && received.by_token == nullptr)
         flip(const_cast<std::byte*>(received.rows));
-      done = done || received.count > 0;
+      done = done || (received.count > 0 && received.by_token == nullptr);
     });
     if (tokens() > 0)
       flip(memory_ + layout_.results.offset);
@@ -151,7 +151,9 @@ protected:
       return;
     }
     DispatchArguments arguments = dispatch_arguments();
-    arguments.tuning = tuning_of(settings(Direction::dispatch));
+    const Settings chosen = settings(Direction::dispatch);
+    arguments.tuning = tuning_of(chosen);
+    arguments.in_place = own_in_place_ = chosen.in_place.value_or(0) > 0;
     launched(launch_dispatch(gpu_.job(), arguments, stream()));
   }
   void enqueue_pack() {
@@ -306,7 +308,8 @@ protected:
       const std::int64_t row = first_row(source, first);
       act(source,
           Received{memory_ + layout_.rows.offset + row * setup_.shape.value_bytes(setup_.format),
-                   memory_ + layout_.records.offset + row * record_.bytes(), count});
+                   memory_ + layout_.records.offset + row * record_.bytes(), count,
+                   source == me_ && own_in_place_ ? dispatch_arguments().values : nullptr});
       first += count;
     }
   }
@@ -406,6 +409,7 @@ protected:
   bench::StreamTimer timer_, notify_timer_, pack_timer_;
   LowLatencyCalls calls_;
   std::uint64_t dispatches_ = 0;
+  bool own_in_place_ = false; ///< of the last dispatch: DispatchArguments::in_place
 };
 
 } // namespace shmemctl::moe
