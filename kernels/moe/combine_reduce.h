@@ -38,41 +38,43 @@ struct UnitCursor {
 };
 
 /// The units of one warp.
-struct UnitsOfWarp {
-  std::int32_t tokens, row_bytes, chunk_bytes;
-  std::int32_t all_chunks_bytes; ///< of a row whose last chunk is whole, too
-  UnitCursor first, step;
-
+class UnitsOfWarp {
+public:
   /// @param worker of `workers` warps: which one it is
   SHMEMCTL_HOST_DEVICE constexpr UnitsOfWarp(std::int32_t tokens, std::int32_t row_bytes,
                                              std::int32_t chunk_bytes, std::int32_t worker,
                                              std::int32_t workers)
-      : tokens(tokens), row_bytes(row_bytes), chunk_bytes(chunk_bytes),
-        all_chunks_bytes((row_bytes + chunk_bytes - 1) / chunk_bytes * chunk_bytes),
-        first(at(worker)), step(at(workers)) {}
+      : tokens_(tokens), row_bytes_(row_bytes), chunk_bytes_(chunk_bytes),
+        whole_bytes_((row_bytes + chunk_bytes - 1) / chunk_bytes * chunk_bytes), first_(at(worker)),
+        step_(at(workers)) {}
 
+  SHMEMCTL_HOST_DEVICE constexpr UnitCursor first() const { return first_; }
   SHMEMCTL_HOST_DEVICE constexpr bool has(const UnitCursor& unit) const {
-    return unit.token < tokens;
+    return unit.token < tokens_;
   }
   SHMEMCTL_HOST_DEVICE constexpr UnitCursor next(UnitCursor unit) const {
-    unit.token += step.token;
-    unit.begin_bytes += step.begin_bytes;
-    if (unit.begin_bytes >= all_chunks_bytes) {
-      unit.begin_bytes -= all_chunks_bytes;
+    unit.token += step_.token;
+    unit.begin_bytes += step_.begin_bytes;
+    if (unit.begin_bytes >= whole_bytes_) {
+      unit.begin_bytes -= whole_bytes_;
       ++unit.token;
     }
     return unit;
   }
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t size_bytes(const UnitCursor& unit) const {
-    const std::int32_t left = row_bytes - unit.begin_bytes;
-    return left < chunk_bytes ? left : chunk_bytes;
+    const std::int32_t left = row_bytes_ - unit.begin_bytes;
+    return left < chunk_bytes_ ? left : chunk_bytes_;
   }
 
 private:
   SHMEMCTL_HOST_DEVICE constexpr UnitCursor at(std::int32_t unit) const {
-    const std::int32_t chunks = all_chunks_bytes / chunk_bytes;
-    return {unit / chunks, unit % chunks * chunk_bytes};
+    const std::int32_t chunks = whole_bytes_ / chunk_bytes_;
+    return {unit / chunks, unit % chunks * chunk_bytes_};
   }
+
+  std::int32_t tokens_, row_bytes_, chunk_bytes_;
+  std::int32_t whole_bytes_; ///< of a row whose last chunk is whole, too
+  UnitCursor first_, step_;
 };
 
 /// The slots of one warp, each for a chunk of one row, in which the rows of its units follow each

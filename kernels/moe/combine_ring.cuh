@@ -31,11 +31,11 @@ public:
   /// @param ranks  a bit for each rank whose rows come here
   /// @param slots  0 if there are none
   /// @param memory of the slots
-  __device__ __forceinline__ RowFeed(const UnitsOfWarp& units, const Rows& rows,
+  __device__ __forceinline__ RowFeed(UnitCursor first, std::int32_t chunk_bytes, const Rows& rows,
                                      std::uint32_t ranks, int slots, std::byte* memory,
                                      device::ArrivalBarrier* barriers)
       : rows_(rows), lane_(static_cast<int>(threadIdx.x % 32)), ranks_(ranks), ring_(slots),
-        memory_(memory), barriers_(barriers), chunk_bytes_(units.chunk_bytes), unit_(units.first) {
+        memory_(memory), barriers_(barriers), chunk_bytes_(chunk_bytes), unit_(first) {
     if (lane_ == 0)
       for (int i = 0; i < slots; ++i)
         barriers_[i].init();
@@ -127,9 +127,9 @@ public:
                               static_cast<std::int32_t>(threadIdx.x / 32 * gridDim.x + blockIdx.x),
                               static_cast<std::int32_t>(blockDim.x / 32 * gridDim.x)),
         lane_(static_cast<int>(threadIdx.x % 32)),
-        others_(units_, rows, slots.own > 0 ? ~(1u << me) : ~0u, slots.others,
-                memory_of(shape, slots, shared), barriers_of(shape, slots, shared)),
-        own_(units_, rows, slots.own > 0 ? 1u << me : 0, slots.own,
+        others_(units_.first(), shape.chunk_bytes, rows, slots.own > 0 ? ~(1u << me) : ~0u,
+                slots.others, memory_of(shape, slots, shared), barriers_of(shape, slots, shared)),
+        own_(units_.first(), shape.chunk_bytes, rows, slots.own > 0 ? 1u << me : 0, slots.own,
              memory_of(shape, slots, shared) +
                  static_cast<std::ptrdiff_t>(slots.others) * shape.chunk_bytes,
              barriers_of(shape, slots, shared) + slots.others) {
@@ -149,7 +149,7 @@ public:
     // rows.
     device::fence_global_for_bulk();
     std::int32_t i = 0;
-    for (UnitCursor unit = units_.first; units_.has(unit); unit = units_.next(unit), ++i) {
+    for (UnitCursor unit = units_.first(); units_.has(unit); unit = units_.next(unit), ++i) {
       others_.fill(units_, i);
       own_.fill(units_, i);
       const std::uint32_t others = others_.mask_of(i), own = own_.mask_of(i);

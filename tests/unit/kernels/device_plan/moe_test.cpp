@@ -119,7 +119,7 @@ TEST(Moe, UnitsOfAllWarpsAreEachChunkOnce) {
         for (std::int32_t worker = 0; worker < workers; ++worker) {
           const UnitsOfWarp units(tokens, row_bytes, chunk_bytes, worker, workers);
           std::int64_t before = -1;
-          for (UnitCursor unit = units.first; units.has(unit); unit = units.next(unit)) {
+          for (UnitCursor unit = units.first(); units.has(unit); unit = units.next(unit)) {
             ASSERT_EQ(unit.begin_bytes % chunk_bytes, 0);
             ASSERT_GT(units.size_bytes(unit), 0);
             ASSERT_LE(unit.begin_bytes + units.size_bytes(unit), row_bytes);
