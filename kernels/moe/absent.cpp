@@ -27,7 +27,10 @@ CopyStreams::~CopyStreams() = default;
 std::string CopyStreams::open(std::int32_t) {
   return absent;
 }
-std::string launch_copied_dispatch(const DeviceJob&, const CopiedDispatch&, const CopyStreams&,
+std::string launch_row_copies(const DeviceJob&, const CopiedDispatch&, const CopyStreams&, void*) {
+  return absent;
+}
+std::string launch_copied_metadata(const DeviceJob&, const CopiedDispatch&, const CopyStreams&,
                                    void*) {
   return absent;
 }

@@ -117,8 +117,8 @@ std::string refuse(Kernel kernel, const Shape& shape) {
 
 } // namespace
 
-std::string launch_copied_dispatch(const DeviceJob& job, const CopiedDispatch& arguments,
-                                   const CopyStreams& streams, void* stream) {
+std::string launch_row_copies(const DeviceJob& job, const CopiedDispatch& arguments,
+                              const CopyStreams& streams, void* stream) {
   const DispatchArguments& given = arguments.dispatch;
   if (std::string refused = refuse(copied_metadata, given.shape); !refused.empty())
     return refused;
@@ -129,10 +129,19 @@ std::string launch_copied_dispatch(const DeviceJob& job, const CopiedDispatch& a
   for (std::int32_t i = 0; i + 1 < given.shape.n_ranks && failure.empty(); ++i)
     failure = copies.copy(copies.other(i), 0, job.pe * given.shape.max_tokens * value_bytes,
                           given.values, given.tokens * value_bytes);
+  return failure;
+}
+
+std::string launch_copied_metadata(const DeviceJob& job, const CopiedDispatch& arguments,
+                                   const CopyStreams& streams, void* stream) {
+  const DispatchArguments& given = arguments.dispatch;
   constexpr int threads = 512;
-  if (failure.empty())
-    failure = launch_blocks(copied_metadata, job, arguments, given.tuning.sms, threads, 0, stream);
-  return failure.empty() ? copies.join() : failure;
+  const std::string failure =
+      launch_blocks(copied_metadata, job, arguments, given.tuning.sms, threads, 0, stream);
+  return failure.empty() ? Copies(job, arguments.copied, arguments.heap_delta_bytes,
+                                  given.shape.n_ranks, streams, stream)
+                               .join()
+                         : failure;
 }
 
 std::string launch_copied_combine(const DeviceJob& job, const CopiedCombine& arguments,

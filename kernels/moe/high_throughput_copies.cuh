@@ -127,7 +127,8 @@ __global__ void copied_metadata(const __grid_constant__ DeviceJob job,
   const Shape& shape = given.shape;
   const Call call(job, given.memory.flags, shape.n_ranks);
   const std::uint64_t number = device::load_relaxed(all.copied.number);
-  bool ok = !has_failed(number);
+  // A notify between the two halves may have failed.
+  bool ok = !has_failed(number) && !has_failed(call.epoch());
   if (ok) {
     const MetadataLayout layout = given.record();
     const Scales scales = given.format == Format::fp8 ? Scales::float32 : Scales::none;

@@ -105,9 +105,15 @@ struct CopiedDispatch {
   /// [n_ranks], host: the heap of that rank is mapped at this rank's address plus this.
   const std::int64_t* heap_delta_bytes;
 };
+/// The first half of a dispatch: announces that this rank has entered, and begins the copies. It
+/// needs no plan, so it may be launched ahead of the notify of this dispatch: counts are then
+/// exchanged while rows are copied.
+std::string launch_row_copies(const DeviceJob& job, const CopiedDispatch& arguments,
+                              const CopyStreams& streams, void* stream);
+/// The second half, behind the first one and the plan's notify: metadata, and the rows of others.
 /// Afterwards the values of the row of a record are at copied.rows + (source * max_tokens + token)
 /// * value_bytes, or at dispatch.values + token * value_bytes for this rank's own.
-std::string launch_copied_dispatch(const DeviceJob& job, const CopiedDispatch& arguments,
+std::string launch_copied_metadata(const DeviceJob& job, const CopiedDispatch& arguments,
                                    const CopyStreams& streams, void* stream);
 
 struct CopiedCombine {

@@ -131,6 +131,8 @@ public:
   Way way(const std::string& name, const Tuning& tuning, MoeRank::RowsAt rows_at, bool notify,
           bool after_notify) {
     const auto call = [this, tuning, rows_at, notify, after_notify] {
+      if (rows_at == MoeRank::RowsAt::copied && after_notify)
+        rank_.copy_rows();
       if (notify)
         rank_.notify(nullptr, after_notify);
       rank_.dispatch(tuning, rows_at, after_notify);
@@ -179,14 +181,17 @@ public:
                                std::to_string(one.stages),
                            tuning, RowsAt::in_place, false, false));
     }
-    if (sms <= 8)
-      ways.push_back(way("copied", own, RowsAt::copied, false, false));
+    Tuning few = own; // for the metadata
+    few.sms = std::min(sms, 4);
+    ways.push_back(way("copied", few, RowsAt::copied, false, false));
     compare("dispatch", own, ways);
     compare("notify+dispatch", own,
             {way("in order", own, RowsAt::in_order, true, false),
              way("in order, after notify", own, RowsAt::in_order, true, true),
              way("in place", own, RowsAt::in_place, true, false),
-             way("in place, after notify", own, RowsAt::in_place, true, true)});
+             way("in place, after notify", own, RowsAt::in_place, true, true),
+             way("copied", few, RowsAt::copied, true, false),
+             way("copied beside notify", few, RowsAt::copied, true, true)});
   }
   void variants_of_combine(int sms) {
     const moe::ReduceTuning own = moe::combine_tuning(rank_.shape(), sms);

@@ -91,13 +91,20 @@ public:
   bool fits(const moe::Tuning& tuning) const {
     return moe::dispatch_shared_bytes(dispatch_arguments(tuning)) <= moe::max_shared_bytes;
   }
-  /// @param after_notify see DispatchArguments
+  /// The first half of a dispatch by copy engines, ahead of its notify.
+  void copy_rows() {
+    launch_must(moe::launch_row_copies(
+        pe_.job, {dispatch_arguments({}), copied_rows_, deltas_.data()}, streams_, pe_.stream));
+  }
+  /// @param after_notify see DispatchArguments; of copied rows: behind copy_rows() and notify()
   void dispatch(const moe::Tuning& tuning, RowsAt rows_at = RowsAt::in_order,
                 bool after_notify = false) {
     rows_at_ = rows_at;
     moe::DispatchArguments arguments = dispatch_arguments(tuning);
     if (rows_at == RowsAt::copied) {
-      launch_must(moe::launch_copied_dispatch(pe_.job, {arguments, copied_rows_, deltas_.data()},
+      if (!after_notify)
+        copy_rows();
+      launch_must(moe::launch_copied_metadata(pe_.job, {arguments, copied_rows_, deltas_.data()},
                                               streams_, pe_.stream));
       return;
     }

@@ -105,6 +105,12 @@ void round_trips(MoeRank& rank, const Case& one, const std::string& where) {
   few.sms = std::min(few.sms, 3);
   rank.dispatch(few, MoeRank::RowsAt::copied);
   verify(where + ", copied");
+  rank.poison();
+  rank.poison_plan();
+  rank.copy_rows();
+  rank.notify();
+  rank.dispatch(few, MoeRank::RowsAt::copied, true);
+  verify(where + ", copied beside notify");
   for (const std::int32_t pieces : {1, 3, moe::max_pieces}) {
     const bool with_bias = pieces == 3;
     Tuning tuning = one.tuning;
@@ -199,9 +205,12 @@ TEST_P(Moe, ThreeHundredTimesByEachWayInTurn) {
               rank.poison();
               dawdle(random);
               rank.poison_plan();
+              const bool copies_first = i % 6 == 5;
+              if (copies_first)
+                rank.copy_rows();
               rank.notify(nullptr, i % 2 == 0);
               if (i % 3 == 2)
-                rank.dispatch({1 + i % 4, 7, 2, 1}, MoeRank::RowsAt::copied);
+                rank.dispatch({1 + i % 4, 7, 2, 1}, MoeRank::RowsAt::copied, copies_first);
               else
                 rank.dispatch(tuning,
                               i % 3 == 0 ? MoeRank::RowsAt::in_place : MoeRank::RowsAt::in_order,
