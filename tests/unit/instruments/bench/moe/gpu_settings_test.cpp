@@ -4,6 +4,7 @@
 #include <set>
 
 #include "kernels/moe/combine_reduce.h"
+#include "kernels/moe/low_latency.h"
 #include "src/instruments/bench/moe/gpu_settings.h"
 
 namespace shmemctl::moe {
