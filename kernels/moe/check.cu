@@ -79,6 +79,13 @@ __device__ const std::uint32_t* record_of(const Received& received, const Metada
                                           std::int64_t row) {
   return reinterpret_cast<const std::uint32_t*>(received.records) + row * layout.words();
 }
+__device__ const std::byte* values_of(const Received& received, const MetadataLayout& layout,
+                                      std::int64_t row, std::int32_t value_bytes) {
+  if (received.by_token == nullptr)
+    return received.rows + row * value_bytes;
+  const auto token = static_cast<std::int32_t>(record_of(received, layout, row)[layout.token()]);
+  return received.by_token + static_cast<std::int64_t>(token) * value_bytes;
+}
 __device__ std::uint32_t scale_bits(const std::uint32_t* record, std::int32_t group,
                                     Scales scales) {
   if (scales != Scales::ue8m0)
@@ -86,10 +93,11 @@ __device__ std::uint32_t scale_bits(const std::uint32_t* record, std::int32_t gr
   return bits_of(scale_of_ue8m0(static_cast<std::uint8_t>(record[group / 4] >> (group % 4 * 8))));
 }
 /// BF16 words, also of a last group that is not whole.
-__device__ bool check_bf16(const CheckRowsArguments& all, std::int64_t row, std::uint32_t key) {
+__device__ bool check_bf16(const CheckRowsArguments& all, const MetadataLayout& layout,
+                           std::int64_t row, std::uint32_t key) {
   const std::int32_t words = all.shape.hidden / 2;
-  const auto* const values =
-      reinterpret_cast<const std::uint32_t*>(all.received.rows) + row * words;
+  const auto* const values = reinterpret_cast<const std::uint32_t*>(
+      values_of(all.received, layout, row, all.shape.value_bytes(Format::bf16)));
   bool ok = true;
   for (std::int32_t word = lane_of_warp(); word < words; word += 32) {
     const std::uint32_t expected = payload_word(key, static_cast<std::uint32_t>(word));
@@ -100,10 +108,10 @@ __device__ bool check_bf16(const CheckRowsArguments& all, std::int64_t row, std:
   }
   return ok;
 }
-__device__ bool check_fp8(const CheckRowsArguments& all, std::int64_t row, std::uint32_t key,
-                          const std::uint32_t* record) {
+__device__ bool check_fp8(const CheckRowsArguments& all, const MetadataLayout& layout,
+                          std::int64_t row, std::uint32_t key, const std::uint32_t* record) {
   const auto* const values = reinterpret_cast<const std::uint32_t*>(
-      all.received.rows + row * all.shape.value_bytes(Format::fp8));
+      values_of(all.received, layout, row, all.shape.value_bytes(Format::fp8)));
   bool ok = true;
   for (std::int32_t group = 0; group < all.shape.scales_per_row(); ++group) {
     const SentGroup sent(key, group, all.scales);
@@ -130,8 +138,8 @@ __global__ void check_rows(const __grid_constant__ CheckRowsArguments all) {
     const std::uint32_t* const record = record_of(all.received, layout, row);
     const std::uint32_t key = row_key(all.seed, static_cast<std::int32_t>(record[layout.source()]),
                                       static_cast<std::int32_t>(record[layout.token()]));
-    count_row(all.wrong, all.scales == Scales::none ? check_bf16(all, row, key)
-                                                    : check_fp8(all, row, key, record));
+    count_row(all.wrong, all.scales == Scales::none ? check_bf16(all, layout, row, key)
+                                                    : check_fp8(all, layout, row, key, record));
   }
 }
 
@@ -164,7 +172,7 @@ __device__ void play_row(const ExpertArguments& all, const MetadataLayout& layou
   const float factor = packed ? expert_factor(shape.first_expert(all.rank) + all.expert)
                               : rank_factor(shape, chosen.experts, all.rank);
   const std::byte* const values =
-      all.received.rows + row * shape.value_bytes(format_of(all.scales));
+      values_of(all.received, layout, row, shape.value_bytes(format_of(all.scales)));
   for (std::int32_t channel = lane_of_warp(); channel < shape.hidden; channel += 32) {
     const std::uint16_t value =
         all.scales == Scales::none

@@ -29,6 +29,9 @@ struct Received {
   const std::byte* rows;    ///< value_bytes each
   const std::byte* records; ///< MetadataLayout
   std::int32_t count;
+  /// If given, the rows do not follow each other at `rows`: each is at the index of its record's
+  /// token from here.
+  const std::byte* by_token = nullptr;
 };
 struct CheckRowsArguments {
   Shape shape;

@@ -17,22 +17,35 @@ std::string launch_dispatch(const DeviceJob& job, const DispatchArguments& argum
                             void* stream) {
   const Tuning& tuning = arguments.tuning;
   const std::size_t shared = dispatch_shared_bytes(arguments);
+  const auto with = [&](auto kernel) {
+    return launch(kernel, job, arguments, tuning, shared, stream,
+                  arguments.after_notify ? Begin::with_last : Begin::after_last);
+  };
   switch (tuning.kept) {
   case 1:
-    return launch(dispatch<1>, job, arguments, tuning, shared, stream);
+    return with(dispatch<1>);
   case 2:
-    return launch(dispatch<2>, job, arguments, tuning, shared, stream);
+    return with(dispatch<2>);
   default:
-    return launch(dispatch<0>, job, arguments, tuning, shared, stream);
+    return with(dispatch<0>);
   }
 }
 
 std::string launch_combine(const DeviceJob& job, const CombineArguments& arguments, void* stream) {
+  const RingSlots& slots = arguments.slots;
   const std::size_t shared =
-      reduce_shared_bytes(reduce_shape(arguments), arguments.tuning.warps, false);
+      slots.all() > 0 ? ring_shared_bytes(slots, arguments.tuning.warps, arguments.chunk_bytes)
+                      : reduce_shared_bytes(reduce_shape(arguments), arguments.tuning.warps, false);
   const auto with = [&](auto kernel) {
     return launch(kernel, job, arguments, arguments.tuning, shared, stream);
   };
+  if (slots.all() > 0) {
+    if (std::string refused = refuse_slots(slots, arguments.shape.n_ranks); !refused.empty())
+      return refused;
+    if (arguments.shape.n_ranks <= 2)
+      return with(combine_ring<2>);
+    return arguments.shape.n_ranks <= 4 ? with(combine_ring<4>) : with(combine_ring<8>);
+  }
   if (arguments.shape.n_ranks <= 2)
     return with(combine<2>);
   return arguments.shape.n_ranks <= 4 ? with(combine<4>) : with(combine<8>);

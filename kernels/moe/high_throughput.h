@@ -14,6 +14,9 @@
 // - rows and metadata: they are overwritten by the next dispatch of any rank, which stores nothing
 //   before this rank has entered that call too. So this rank has to read them before its own next
 //   dispatch or combine on the stream.
+// - values of a dispatch whose own rows stay in place (DispatchArguments::in_place): once the
+// experts
+//   have read them, too.
 // - outputs: once the combine has completed, because it completes only when every rank has loaded
 // what
 //   it needs. They may share memory with `rows`, which the experts have read by then.
@@ -85,6 +88,8 @@ struct NotifyArguments {
   /// Flags that the host polls, count_word() with the number of this notify: received rows, then
   /// expert_counts; -1 if it failed. nullptr: the host does not poll.
   std::uint64_t* host_words;
+  /// Whether the counts are sent before the slots are written: the other ranks wait less for them.
+  bool counts_first = false;
 };
 /// Exchanges row and token counts between all ranks and computes the plan on every rank. If a rank
 /// is missing at the timeout, the plan sends nothing, and all later calls of this rank fail.
@@ -101,6 +106,15 @@ struct DispatchArguments {
   const std::int32_t* experts; ///< [tokens][top_k]
   const float* weights;        ///< [tokens][top_k]
   Tuning tuning;
+  /// The rows of this rank's tokens that go to this rank itself stay where they are: their metadata
+  /// is written at their index in `records` as always, nothing is written to `rows` there, and the
+  /// experts find the values by the token of the record, at values + token * value_bytes. No
+  /// multiprocessor then copies them, and all of them send to the other ranks.
+  bool in_place = false;
+  /// The kernel that was launched last on this stream is the notify that makes this plan. Dispatch
+  /// then begins while notify still runs (programmatic dependent launch): it announces that this
+  /// rank has entered and loads its first rows.
+  bool after_notify = false;
 
   /// Scales are sent as they are given.
   SHMEMCTL_HOST_DEVICE constexpr MetadataLayout record() const {
@@ -156,6 +170,9 @@ struct CombineArguments {
   /// of other ranks. nullptr: no weights are returned.
   const float* output_weights = nullptr;
   float* combined_weights = nullptr; ///< [tokens][top_k]: their sums; with output_weights
+  /// Slots of a warp in which rows follow each other, instead of tuning.stages of one row of each
+  /// rank. 0: stages.
+  RingSlots slots = {0, 0};
 };
 /// For each token of this rank: bf16(bias + the outputs of its destination ranks), added in FP32 in
 /// rank order; and the same sum of the returned weights of each of its top_k experts.

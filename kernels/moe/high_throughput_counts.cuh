@@ -25,12 +25,6 @@ __device__ inline bool wait_for_count(const DeviceJob& job, const std::uint64_t*
   return true;
 }
 
-/// Whether a call of this rank has failed. A notify block then waits for no rank and leaves a plan
-/// that sends nothing.
-__device__ inline bool calls_have_failed(const CallFlags* flags) {
-  return has_failed(device::load_relaxed(&flags->call));
-}
-
 /// Called by the threads of a block: row counts by source and destination rank, and the bases of
 /// this rank's rows.
 class RankTotals {

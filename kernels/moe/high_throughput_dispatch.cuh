@@ -5,6 +5,7 @@
 #include "kernels/moe/bulk_copy.cuh"
 #include "kernels/moe/call.cuh"
 #include "kernels/moe/high_throughput.h"
+#include "kernels/stream_wait.cuh"
 
 namespace shmemctl::moe {
 
@@ -143,7 +144,8 @@ private:
   __device__ void share_work(std::int32_t warp, std::int32_t n_warps) {
     auto block = static_cast<std::int32_t>(blockIdx.x);
     auto blocks = static_cast<std::int32_t>(gridDim.x);
-    const std::int32_t for_self = blocks_for_self(all_.tuning, all_.shape.n_ranks);
+    const std::int32_t for_self =
+        all_.in_place ? 0 : blocks_for_self(all_.tuning, all_.shape.n_ranks);
     if (for_self > 0) {
       to_self_ = block < for_self ? self : others;
       block -= to_self_ == self ? 0 : for_self;
@@ -177,8 +179,9 @@ private:
     __syncwarp();
     barrier.wait(parity);
     if (now.row >= 0) {
-      device::bulk_store(rows_ + static_cast<std::int64_t>(now.row) * value_bytes_, stage_row,
-                         static_cast<std::uint32_t>(value_bytes_));
+      if (!(all_.in_place && rank_ == me_))
+        device::bulk_store(rows_ + static_cast<std::int64_t>(now.row) * value_bytes_, stage_row,
+                           static_cast<std::uint32_t>(value_bytes_));
       device::bulk_store(records_ + static_cast<std::int64_t>(now.row) * record_bytes,
                          records + lane_ * record_bytes, static_cast<std::uint32_t>(record_bytes));
     }
@@ -203,11 +206,20 @@ template <int kept>
 __global__ void __launch_bounds__(1024, 1)
     dispatch(const __grid_constant__ DeviceJob job, const __grid_constant__ DispatchArguments all) {
   extern __shared__ __align__(128) std::byte shared[];
+  // With DispatchArguments::after_notify this part runs beside that notify. It may: notify began
+  // when the stream's earlier work was complete, so this rank has read what it had received before
+  // (what announce() says), and `values` are there. What notify writes, the plan and whether it has
+  // failed, is read behind wait_for_stream(), which waits for its end and makes that visible.
   const Call call(job, all.memory.flags, all.shape.n_ranks);
   call.announce();
   Sender<kept> sender(job, all, shared);
   sender.begin();
-  const bool all_arrived = call.wait_for_all();
+  on_stream::wait_for_stream();
+  // A notify that fails meanwhile stores the failure to all ranks, where announce() may overwrite
+  // it: finish() then stores it once more.
+  const bool planned =
+      !all.after_notify || device::Block::all(!calls_have_failed(all.memory.flags));
+  const bool all_arrived = planned && call.wait_for_all();
   if (all_arrived)
     sender.run();
   else

@@ -5,6 +5,7 @@
 
 #include "kernels/moe/high_throughput_counts.cuh"
 #include "kernels/moe/token_counts.h"
+#include "kernels/stream_wait.cuh"
 
 namespace shmemctl::moe {
 
@@ -41,14 +42,16 @@ public:
   /// @return whether the plan holds
   __device__ bool run() {
     __shared__ std::int32_t counts[ranks * ranks];
-    for (std::int32_t first = 0; first < all_.tokens; first += notify_threads * tokens_of_thread)
+    for (std::int32_t first = 0; first < all_.tokens; first += tokens_of_pass)
       count(first);
-    totals_.publish(earlier_);
+    if (!all_.counts_first || all_.tokens == 0)
+      totals_.publish(earlier_);
     return totals_.receive(counts);
   }
 
 private:
   static constexpr int ranks = RankTotals::ranks;
+  static constexpr int tokens_of_pass = notify_threads * tokens_of_thread;
 
   __device__ std::uint32_t ranks_of(std::int32_t token) const {
     std::uint32_t mask = 0;
@@ -91,6 +94,14 @@ private:
     if (warp == 0)
       scan_warps(of_warps);
     __syncthreads();
+    const PackedCounts total = of_warps[tokens_of_thread * notify_warps - 1];
+    if (all_.counts_first && first + tokens_of_pass >= all_.tokens) {
+      std::int32_t sums[ranks];
+#pragma unroll
+      for (int rank = 0; rank < ranks; ++rank)
+        sums[rank] = earlier_[rank] + total.of_rank(rank);
+      totals_.publish(sums);
+    }
 #pragma unroll
     for (int i = 0; i < tokens_of_thread; ++i) {
       const int warps_before = i * notify_warps + warp;
@@ -98,7 +109,6 @@ private:
         before[i] = before[i] + of_warps[warps_before - 1];
       write_slots(first + i * notify_threads + thread_, masks[i], before[i]);
     }
-    const PackedCounts total = of_warps[tokens_of_thread * notify_warps - 1];
 #pragma unroll
     for (int rank = 0; rank < ranks; ++rank)
       earlier_[rank] += total.of_rank(rank);
@@ -178,6 +188,8 @@ private:
 __global__ void __launch_bounds__(notify_threads, 1)
     notify(const __grid_constant__ DeviceJob job, const __grid_constant__ NotifyArguments all) {
   extern __shared__ std::int32_t histogram[];
+  // A dispatch with DispatchArguments::after_notify may take its multiprocessors now.
+  on_stream::let_next_come();
   const CallFlags* const flags = all.memory.flags;
   const std::uint64_t epoch = device::load_relaxed(&flags->notification) + 1;
   const bool failed = calls_have_failed(flags); // both loads are in flight together

@@ -60,16 +60,28 @@ std::string allow_shared(void (*kernel)(Arguments...), std::size_t shared_bytes)
                                          static_cast<int>(shared_bytes)));
 }
 
+/// When a kernel may begin: when the stream's last one has ended, or when all its blocks have let
+/// it (let_next_come()). The second is for kernels that call wait_for_stream().
+enum class Begin { after_last, with_last };
+
 /// A launch of this many blocks. Unsupported shapes have been refused before.
 template <class Arguments>
 std::string launch_blocks(void (*kernel)(DeviceJob, Arguments), const DeviceJob& job,
                           const Arguments& arguments, int blocks, int threads,
-                          std::size_t shared_bytes, void* stream) {
+                          std::size_t shared_bytes, void* stream, Begin begin = Begin::after_last) {
   if (std::string refused = allow_shared(kernel, shared_bytes); !refused.empty())
     return refused;
-  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared_bytes,
-           static_cast<cudaStream_t>(stream)>>>(job, arguments);
-  return error_text(cudaGetLastError());
+  cudaLaunchAttribute with_last{};
+  with_last.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  with_last.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = static_cast<cudaStream_t>(stream);
+  config.attrs = &with_last;
+  config.numAttrs = begin == Begin::with_last ? 1 : 0;
+  return error_text(cudaLaunchKernelEx(&config, kernel, job, arguments));
 }
 
 /// "", or why a kernel whose blocks wait for each other, across ranks, is not launched: not all of
@@ -105,12 +117,13 @@ std::string launch_in_order(const std::string& refused, const Launch& launch, co
 template <class Arguments>
 std::string launch(void (*kernel)(DeviceJob, Arguments), const DeviceJob& job,
                    const Arguments& arguments, const Tuning& tuning, std::size_t shared_bytes,
-                   void* stream) {
+                   void* stream, Begin begin = Begin::after_last) {
   if (std::string refused = refuse_shape(arguments.shape); !refused.empty())
     return refused;
   if (std::string refused = refuse_old_code(kernel); !refused.empty())
     return refused;
-  return launch_blocks(kernel, job, arguments, tuning.sms, tuning.warps * 32, shared_bytes, stream);
+  return launch_blocks(kernel, job, arguments, tuning.sms, tuning.warps * 32, shared_bytes, stream,
+                       begin);
 }
 
 } // namespace shmemctl::moe

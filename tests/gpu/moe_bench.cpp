@@ -74,6 +74,14 @@ private:
   std::vector<std::vector<double>> of_;
 };
 
+struct Setting {
+  int warps, stages, kept;
+};
+std::vector<Setting> settings_of(Format format) {
+  return format == Format::bf16 ? std::vector<Setting>{{7, 2, 1}, {5, 3, 2}, {3, 5, 2}, {15, 1, 0}}
+                                : std::vector<Setting>{{14, 2, 1}, {9, 3, 2}, {7, 4, 2}};
+}
+
 class Bench {
 public:
   Bench(MoeRank& rank, Times& times) : rank_(rank), times_(times) {}
@@ -99,6 +107,130 @@ public:
       wrong = rank_.check_records();
     records_checked_ = true;
     print(uncached ? "notify+dispatch" : "dispatch", rank_.format(), tuning, 0, us, wrong);
+  }
+  /// One way of making a call.
+  struct Way {
+    std::string name;
+    std::function<void()> call;
+    std::function<std::string()> verify; ///< prepares, calls and looks: "" or what is wrong
+  };
+  /// Ways of the same call in turn, so that what happens to the machine meanwhile happens to all of
+  /// them; each one's result verified.
+  void compare(const char* what, const Tuning& tuning, const std::vector<Way>& ways) {
+    std::vector<std::function<void()>> calls;
+    for (const Way& way : ways)
+      calls.push_back(way.call);
+    const std::vector<double> us = times_.medians_us(pe(), calls);
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      const std::string wrong = ways[i].verify();
+      pe().barrier();
+      print((std::string(what) + ", " + ways[i].name).c_str(),
+            what[0] == 'c' ? Format::bf16 : rank_.format(), tuning, 0, us[i], wrong);
+    }
+  }
+  Way way(const std::string& name, const Tuning& tuning, MoeRank::RowsAt rows_at, bool notify,
+          bool after_notify) {
+    const auto call = [this, tuning, rows_at, notify, after_notify] {
+      if (rows_at == MoeRank::RowsAt::copied && after_notify)
+        rank_.copy_rows();
+      if (notify)
+        rank_.notify(nullptr, after_notify);
+      rank_.dispatch(tuning, rows_at, after_notify);
+    };
+    return {name, call, [this, notify, call] {
+              rank_.poison();
+              if (notify)
+                rank_.poison_plan();
+              call();
+              const std::string wrong = rank_.check_rows();
+              return wrong.empty() ? rank_.check_records() : wrong;
+            }};
+  }
+  Way way_of_combine(const std::string& name, const std::function<void()>& call) {
+    return {name, call, [this, call] {
+              rank_.poison_copied_outputs();
+              rank_.poison_results();
+              call();
+              return rank_.check_combined();
+            }};
+  }
+  /// Each new way beside its predecessor.
+  void variants(const std::vector<int>& all_sms) {
+    notify();
+    const double us = times_.median_us(pe(), [&] { rank_.notify(nullptr, true); });
+    const std::string wrong = rank_.check_plan();
+    if (pe().job.pe == 0)
+      std::printf("notify, counts first %.1f us %s\n", us, wrong.c_str());
+    for (const int sms : all_sms)
+      variants_of_dispatch(sms);
+    if (rank_.format() != Format::bf16)
+      return;
+    prepare_combine();
+    for (const int sms : all_sms)
+      variants_of_combine(sms);
+    combines_without_sms();
+  }
+  void variants_of_dispatch(int sms) {
+    using RowsAt = MoeRank::RowsAt;
+    const Tuning own = moe::dispatch_tuning(rank_.dispatch_arguments({}), sms);
+    std::vector<Way> ways{way("in order", own, RowsAt::in_order, false, false)};
+    for (const Setting& one : settings_of(rank_.format())) {
+      const Tuning tuning{sms, one.warps, one.stages, one.kept};
+      if (rank_.fits(tuning))
+        ways.push_back(way("in place, warps " + std::to_string(one.warps) + " stages " +
+                               std::to_string(one.stages),
+                           tuning, RowsAt::in_place, false, false));
+    }
+    Tuning few = own; // for the metadata
+    few.sms = std::min(sms, 4);
+    ways.push_back(way("copied", few, RowsAt::copied, false, false));
+    compare("dispatch", own, ways);
+    compare("notify+dispatch", own,
+            {way("in order", own, RowsAt::in_order, true, false),
+             way("in order, after notify", own, RowsAt::in_order, true, true),
+             way("in place", own, RowsAt::in_place, true, false),
+             way("in place, after notify", own, RowsAt::in_place, true, true),
+             way("copied", few, RowsAt::copied, true, false),
+             way("copied beside notify", few, RowsAt::copied, true, true)});
+  }
+  void variants_of_combine(int sms) {
+    const moe::ReduceTuning own = moe::combine_tuning(rank_.shape(), sms);
+    std::vector<Way> ways{
+        way_of_combine("pull", [this, own] { rank_.combine(own.tuning, own.chunk_bytes); })};
+    for (const std::int32_t chunk_bytes : {3584, 2048, 1024})
+      for (const int own_slots : {0, 1, 2}) {
+        const moe::RingSlots slots =
+            moe::ring_slots(rank_.shape().n_ranks, 16, chunk_bytes, own_slots);
+        if (slots.all() == 0)
+          continue;
+        ways.push_back(way_of_combine(
+            "pull into " + std::to_string(slots.others) + " + " + std::to_string(own_slots) +
+                " slots of " + std::to_string(chunk_bytes),
+            [this, sms, slots, chunk_bytes] {
+              rank_.combine({sms, 16, 1}, chunk_bytes, false, false, slots);
+            }));
+      }
+    for (const int pieces : {1, 4, 8, 16, 32})
+      ways.push_back(
+          way_of_combine("copied, pieces " + std::to_string(pieces), [this, own, pieces] {
+            rank_.copied_combine(own.tuning, own.chunk_bytes, pieces, 0);
+          }));
+    for (const std::int32_t chunk_bytes : {2048, 1024})
+      ways.push_back(way_of_combine(
+          "copied, pieces 16, chunk " + std::to_string(chunk_bytes),
+          [this, own, chunk_bytes] { rank_.copied_combine(own.tuning, chunk_bytes, 16, 0); }));
+    compare("combine", own.tuning, ways);
+  }
+  void combines_without_sms() {
+    moe::ReduceTuning own = moe::combine_tuning(rank_.shape(), 132);
+    own.tuning.sms = 0;
+    std::vector<Way> ways;
+    for (const int tail_sms : {24, 66, 132})
+      ways.push_back(
+          way_of_combine("copied, then SMs " + std::to_string(tail_sms), [this, own, tail_sms] {
+            rank_.copied_combine(own.tuning, own.chunk_bytes, 1, tail_sms);
+          }));
+    compare("combine", own.tuning, ways);
   }
   void combine(const Tuning& tuning, std::int32_t chunk_bytes) {
     const double us = times_.median_us(pe(), [&] { rank_.combine(tuning, chunk_bytes); });
@@ -137,17 +269,11 @@ private:
   bool records_checked_ = false;
 };
 
-struct Setting {
-  int warps, stages, kept;
-};
-
 void sweep(MoeRank& rank, Times& times, const std::vector<int>& sms) {
   Bench bench(rank, times);
   bench.notify();
   const bool is_bf16 = rank.format() == Format::bf16;
-  const std::vector<Setting> settings =
-      is_bf16 ? std::vector<Setting>{{7, 2, 1}, {5, 3, 2}, {3, 5, 2}, {15, 1, 0}}
-              : std::vector<Setting>{{14, 2, 1}, {9, 3, 2}, {7, 4, 2}};
+  const std::vector<Setting> settings = settings_of(rank.format());
   for (const int n : sms)
     for (const Setting& one : settings) {
       bench.dispatch({n, one.warps, one.stages, one.kept});
@@ -186,7 +312,7 @@ moe::Routing lopsided_routing(const moe::Shape& shape, std::int32_t tokens, int 
 }
 
 int run(int n_pes, std::int32_t tokens, const std::vector<int>& sms, moe::Scales format,
-        const std::string& routed) {
+        const std::string& routed, bool variants) {
   moe::Shape shape;
   shape.n_ranks = n_pes;
   shape.n_experts = 256;
@@ -198,10 +324,17 @@ int run(int n_pes, std::int32_t tokens, const std::vector<int>& sms, moe::Scales
                                                      : uniform_routing(shape, tokens, 1);
   Times times(n_pes);
   ThreadGpus gpus(n_pes);
-  const std::string problem = gpus.run(MoeRank::heap_bytes(shape, format), [&](ThreadGpu& pe) {
+  const std::size_t heap_bytes = MoeRank::heap_bytes(shape, format) +
+                                 (variants ? MoeRank::copies_heap_bytes(shape, format) : 0);
+  const std::string problem = gpus.run(heap_bytes, [&](ThreadGpu& pe) {
     MoeRank rank(pe, shape, format, routing);
+    if (variants)
+      rank.take_copies();
     pe.barrier();
-    sweep(rank, times, sms);
+    if (variants)
+      Bench(rank, times).variants(sms);
+    else
+      sweep(rank, times, sms);
   });
   if (!problem.empty())
     std::printf("FAILED: %s\n", problem.c_str());
@@ -332,7 +465,7 @@ int run_latency(int n_pes, std::int32_t tokens, moe::Scales scales, moe::Combine
 int main(int count, char** words) {
   using namespace shmemctl;
   if (count < 5) {
-    std::printf("moe_bench RANKS TOKENS bf16|fp8|ue8m0 [remote|quarter] SMS...\n"
+    std::printf("moe_bench RANKS TOKENS bf16|fp8|ue8m0 [remote|quarter] [variants] SMS...\n"
                 "moe_bench RANKS TOKENS bf16|fp8|ue8m0 weighted|partial [units]\n");
     return 2;
   }
@@ -347,7 +480,9 @@ int main(int count, char** words) {
                              count > 5 && std::string(words[5]) == "units");
   std::vector<int> sms;
   const bool routed = how == "remote" || how == "quarter";
-  for (int i = routed ? 5 : 4; i < count; ++i)
-    sms.push_back(std::atoi(words[i]));
-  return test::run(std::atoi(words[1]), std::atoi(words[2]), sms, scales, how);
+  int next = routed ? 5 : 4;
+  const bool variants = next < count && std::string(words[next]) == "variants";
+  for (next += variants ? 1 : 0; next < count; ++next)
+    sms.push_back(std::atoi(words[next]));
+  return test::run(std::atoi(words[1]), std::atoi(words[2]), sms, scales, how, variants);
 }

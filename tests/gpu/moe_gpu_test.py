@@ -111,6 +111,16 @@ class MoeOnGpus(unittest.TestCase):
                     for launch in launches["dispatch"] + launches["combine"]:
                         self.assertLessEqual(launch["sms"], sms, launch)
 
+    def test_own_rows_may_stay_in_place(self):
+        for name in ("ht", "ht fp8"):
+            with self.subTest(mode=name):
+                self.expect_right(3, None, (*MODES[name], "--dispatch-settings", "in_place=1"))
+        document, _ = self.report(2, *FEW, "--num-sms", 4, "--tune")
+        self.assert_right(document)
+        tried = document["moe"][0]["tuned"][0]["attempts"]
+        self.assertEqual({attempt["wrong"] for attempt in tried}, {None})
+        self.assertIn(1, {attempt["settings"].get("in_place") for attempt in tried})
+
     def test_chunks_of_rows_are_tried_across_nodes(self):
         done = self.moe(4, 2, *SMALL, "--num-sms", 4, "--tune", "--json", "-")
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout[-2000:])

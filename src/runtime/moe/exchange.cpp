@@ -240,7 +240,7 @@ private:
       return launch_dispatch(gpu_.job(),
                              {config_.shape, config_.format, high_throughput(), plan_in(plan),
                               input.tokens, input.values, input.scales, input.experts,
-                              input.weights, tuning_of(chosen)},
+                              input.weights, tuning_of(chosen), chosen.in_place.value_or(0) > 0},
                              stream);
     return launch_low_latency_dispatch(
         gpu_.job(),

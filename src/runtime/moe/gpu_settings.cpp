@@ -122,7 +122,7 @@ Settings GpuSettings::own_dispatch(const Settings& given) const {
   own.warps = chosen.warps;
   own.stages = chosen.stages;
   own.kept = chosen.kept;
-  own.self_sms = blocks_for_self(chosen, config.shape.n_ranks);
+  own.self_sms = given.in_place.value_or(0) > 0 ? 0 : blocks_for_self(chosen, config.shape.n_ranks);
   return own;
 }
 
@@ -164,11 +164,15 @@ std::string GpuSettings::dispatch_invalid_reason(const Settings& all) const {
   if (is_low_latency())
     return "";
   const Tuning tuning = tuning_of(all);
-  if (std::string problem =
-          first_of({out_of_range("warps", tuning.warps, 1, max_dispatch_warps),
-                    out_of_range("stages", tuning.stages, 1, max_stages),
-                    out_of_range("kept", tuning.kept, 0, std::min(max_kept, tuning.stages - 1)),
-                    out_of_range("self_sms", tuning.self_sms, 0, tuning.sms - 1)});
+  if (std::string problem = first_of(
+          {out_of_range("warps", tuning.warps, 1, max_dispatch_warps),
+           out_of_range("stages", tuning.stages, 1, max_stages),
+           out_of_range("kept", tuning.kept, 0, std::min(max_kept, tuning.stages - 1)),
+           out_of_range("self_sms", tuning.self_sms, 0, tuning.sms - 1),
+           out_of_range("in_place", all.in_place.value_or(0), 0, 1),
+           all.in_place.value_or(0) > 0 && tuning.self_sms > 0
+               ? "no multiprocessor sends to this rank itself with in_place=1: take self_sms=0"
+               : ""});
       !problem.empty())
     return problem;
   const std::size_t needed = dispatch_shared_bytes(dispatch(tuning));
@@ -206,9 +210,16 @@ std::string GpuSettings::combine_invalid_reason(const Settings& all) const {
   return too_large(needed(all), "take " + to_text(nearest));
 }
 
+Settings GpuSettings::known(Direction direction) const {
+  Settings all = complete(direction, {});
+  if (direction == Direction::dispatch && !is_low_latency() && !is_internode())
+    all.in_place = 0;
+  return all;
+}
+
 std::string GpuSettings::misfit(Direction direction, const Settings& given) const {
   const Settings all = complete(direction, given);
-  if (std::string unknown = unknown_setting(given, complete(direction, {})); !unknown.empty())
+  if (std::string unknown = unknown_setting(given, known(direction)); !unknown.empty())
     return unknown;
   const int least = min_sms(direction);
   if (std::string problem = out_of_range("sms", *all.sms, least, std::max(least, max_sms));
@@ -241,6 +252,12 @@ std::vector<Settings> GpuSettings::dispatch_candidates(int sms) const {
       one.self_sms = self;
       all.push_back(one);
     }
+    if (config.shape.n_ranks > 1) {
+      one.self_sms = 0;
+      one.in_place = 1;
+      all.push_back(one);
+    }
+    one.self_sms = one.in_place = std::nullopt;
   }
   return all;
 }

@@ -57,6 +57,9 @@ private:
   Settings own_dispatch(const Settings& given) const;
   Settings own_combine(const Settings& given) const;
   Settings own_internode(Direction direction, const Settings& given) const;
+  /// All settings that a direction knows: those that it chooses itself, and those that only a user
+  /// sets.
+  Settings known(Direction direction) const;
   std::string dispatch_invalid_reason(const Settings& all) const;
   std::string combine_invalid_reason(const Settings& all) const;
   std::vector<Settings> dispatch_candidates(int sms) const;

@@ -20,6 +20,7 @@ struct Settings {
   std::optional<std::int32_t> stages;      ///< of a warp: rows, or chunks, in flight
   std::optional<std::int32_t> kept;        ///< stages whose stores may still be read
   std::optional<std::int32_t> self_sms;    ///< of sms: those that send to this rank itself
+  std::optional<std::int32_t> in_place;    ///< 1: this rank's own rows stay where they are
   std::optional<std::int32_t> chunk_bytes; ///< of a row at a time
   std::optional<std::int32_t> chunk_rows;  ///< that cross nodes in one message
 
@@ -39,12 +40,13 @@ struct SettingField {
   const char* name;
   std::optional<std::int32_t> Settings::*value;
 };
-inline constexpr std::array<SettingField, 7> setting_fields{
+inline constexpr std::array<SettingField, 8> setting_fields{
     {{"sms", &Settings::sms},
      {"warps", &Settings::warps},
      {"stages", &Settings::stages},
      {"kept", &Settings::kept},
      {"self_sms", &Settings::self_sms},
+     {"in_place", &Settings::in_place},
      {"chunk_bytes", &Settings::chunk_bytes},
      {"chunk_rows", &Settings::chunk_rows}}};
 

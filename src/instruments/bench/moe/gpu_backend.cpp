@@ -301,6 +301,11 @@ void GpuBackend::check_after_rows() {
                   end_of(layout_.exchange.rows));
   check_untouched(memory_ + layout_.exchange.records.offset + rows * record_.bytes(),
                   end_of(layout_.exchange.records));
+  each_source([&](std::int32_t, const Received& received) {
+    if (received.by_token != nullptr) // its rows are elsewhere
+      check_untouched(received.rows, received.rows + std::int64_t{received.count} *
+                                                         setup_.shape.value_bytes(setup_.format));
+  });
 }
 
 /// Low latency: after the rows of each source, in both halves. (All calls since the memory was

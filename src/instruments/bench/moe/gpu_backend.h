@@ -116,9 +116,9 @@ public:
     // A value of a row that came, and a result.
     bool done = false;
     each_source([&](std::int32_t, const Received& received) {
-      if (!done && received.count > 0)
+      if (!done && received.count > 0 && received.by_token == nullptr)
         flip(const_cast<std::byte*>(received.rows));
-      done = done || received.count > 0;
+      done = done || (received.count > 0 && received.by_token == nullptr);
     });
     if (tokens() > 0)
       flip(memory_ + layout_.tokens.results.offset);
@@ -140,17 +140,21 @@ public:
 
 private:
   std::byte* plan() const { return memory_ + layout_.plan_begin; }
+  /// What a dispatch sends.
+  const std::byte* token_values() const {
+    const bool casts_before = setup_.format == Format::fp8 && !is_low_latency();
+    return at<std::byte>(casts_before ? layout_.tokens.casts : layout_.tokens.values);
+  }
   /// High throughput: what goes ahead.
   void enqueue_counts() {
     exchange_->make_plan(plan(), tokens(), at<std::int32_t>(layout_.tokens.experts), stream());
   }
   /// @param phases of low latency
   void enqueue_dispatch(Phases phases = Phases::both) {
-    const bool casts_before = setup_.format == Format::fp8 && !is_low_latency();
+    own_in_place_ = exchange_->settings(Direction::dispatch).in_place.value_or(0) > 0;
     exchange_->dispatch(plan(),
-                        {tokens(),
-                         at<std::byte>(casts_before ? layout_.tokens.casts : layout_.tokens.values),
-                         at<float>(layout_.tokens.scales), at<std::int32_t>(layout_.tokens.experts),
+                        {tokens(), token_values(), at<float>(layout_.tokens.scales),
+                         at<std::int32_t>(layout_.tokens.experts),
                          at<float>(layout_.tokens.weights)},
                         phases, stream());
   }
@@ -216,10 +220,10 @@ private:
     for (std::int32_t source = 0; source < setup_.shape.n_ranks; ++source) {
       const std::int32_t count = rows_from(source);
       const std::int64_t row = first_row(source, first);
-      act(source,
-          Received{memory_ + layout_.exchange.rows.offset +
-                       row * setup_.shape.value_bytes(setup_.format),
-                   memory_ + layout_.exchange.records.offset + row * record_.bytes(), count});
+      act(source, Received{memory_ + layout_.exchange.rows.offset +
+                               row * setup_.shape.value_bytes(setup_.format),
+                           memory_ + layout_.exchange.records.offset + row * record_.bytes(), count,
+                           source == me_ && own_in_place_ ? token_values() : nullptr});
       first += count;
     }
   }
@@ -312,6 +316,7 @@ private:
   Routing active_routing_;               ///< the routing without masked ranks
   std::vector<std::int32_t> row_counts_; ///< [source][destination], of that
   bench::StreamTimer timer_, notify_timer_, pack_timer_;
+  bool own_in_place_ = false; ///< of the last dispatch: DispatchArguments::in_place
 };
 
 } // namespace shmemctl::moe

@@ -275,9 +275,14 @@ std::string attempts_text(const Tuned& tuned, const TextStyle& style) {
     return std::pair(!a->wrong.empty(), a->median_us()) <
            std::pair(!b->wrong.empty(), b->median_us());
   });
+  const auto is_set = [&tuned](const SettingField& field) {
+    return std::any_of(tuned.attempts.begin(), tuned.attempts.end(), [&field](const Attempt& one) {
+      return (one.settings.*field.value).has_value();
+    });
+  };
   std::vector<Column> columns;
   for (const SettingField& field : setting_fields)
-    if (tuned.attempts[0].settings.*field.value)
+    if (is_set(field))
       columns.push_back({field.name, Align::right});
   columns.push_back({"p50 us", Align::right});
   columns.push_back({"mad us", Align::right});
@@ -286,7 +291,7 @@ std::string attempts_text(const Tuned& tuned, const TextStyle& style) {
   for (const Attempt* attempt : shown) {
     std::vector<std::string> cells;
     for (const SettingField& field : setting_fields)
-      if (tuned.attempts[0].settings.*field.value)
+      if (is_set(field))
         cells.push_back(cell(attempt->settings.*field.value));
     cells.push_back(fmt::format("{:.1f}", attempt->median_us()));
     cells.push_back(fmt::format("{:.2f}", bench::median_deviation(attempt->last_us)));

@@ -65,6 +65,8 @@ TEST(MoeGpuSettings, ItsOwnChoiceIsThatOfTheKernels) {
   // Given settings determine the others.
   EXPECT_EQ(to_text(gpu.complete(Direction::dispatch, with(12, "stages=5"))),
             "sms=12,warps=3,stages=5,kept=1,self_sms=0");
+  EXPECT_EQ(to_text(gpu.complete(Direction::dispatch, with(24, "in_place=1"))),
+            "sms=24,warps=7,stages=2,kept=1,self_sms=0,in_place=1");
   EXPECT_EQ(to_text(gpu.complete(Direction::combine, with(12, "chunk_bytes=14336,warps=2"))),
             "sms=12,warps=2,stages=4,chunk_bytes=14336");
 }
@@ -199,6 +201,10 @@ TEST(MoeGpuSettings, WhatDoesNotFitSaysWhich) {
            {many, Direction::dispatch, "stages=0", "stages 0"},
            {many, Direction::dispatch, "stages=2,kept=2", "kept 2 is not from 0 to 1"},
            {many, Direction::dispatch, "sms=8,self_sms=8", "self_sms 8 is not from 0 to 7"},
+           {many, Direction::dispatch, "in_place=2", "in_place 2 is not from 0 to 1: take 1"},
+           {many, Direction::dispatch, "sms=24,in_place=1,self_sms=3", "take self_sms=0"},
+           {many, Direction::combine, "in_place=1", "there is no in_place here"},
+           {is_low_latency, Direction::dispatch, "in_place=1", "there is no in_place here"},
            {many, Direction::dispatch, "warps=8,stages=2", "warps times stages may be 15"},
            {many, Direction::dispatch, "chunk_bytes=16", "there is no chunk_bytes here"},
            {many, Direction::combine, "kept=1", "there is no kept here"},

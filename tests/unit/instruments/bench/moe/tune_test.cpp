@@ -47,8 +47,9 @@ TEST(MoeSettings, TextIsReadAgain) {
   std::int32_t value = 3;
   for (const SettingField& field : setting_fields)
     all.*field.value = value += 7;
-  EXPECT_EQ(to_text(all),
-            "sms=10,warps=17,stages=24,kept=31,self_sms=38,chunk_bytes=45,chunk_rows=52");
+  EXPECT_EQ(
+      to_text(all),
+      "sms=10,warps=17,stages=24,kept=31,self_sms=38,in_place=45,chunk_bytes=52,chunk_rows=59");
   EXPECT_EQ(parse_settings("--x", to_text(all)), all);
   EXPECT_EQ(to_text(parse_settings("--x", "warps=0")), "warps=0");
   EXPECT_EQ(to_text(Settings{}), "");
