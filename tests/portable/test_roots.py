@@ -91,7 +91,7 @@ exec chroot --userspec="$user" "$root" "$@"
         self.assertNotIn("GLIBC_", done.stderr)
         return done.returncode, done.stdout, done.stderr
 
-    def the_issues_commands(self, root, user):
+    def five_commands(self, root, user):
         code, out, err = self.inside(root, user, "--version")
         self.assertEqual((code, out, err), (0, run("--version")[1], ""))
         code, out, err = self.inside(root, user, "topo")
@@ -111,10 +111,10 @@ exec chroot --userspec="$user" "$root" "$@"
     def test_every_release_and_user_with_and_without_libraries(self):
         for release, user in itertools.product(RELEASES, USERS):
             with self.subTest(release=release, user=user):
-                checks = self.the_issues_commands(make_root(release, BASE), user)
+                checks = self.five_commands(make_root(release, BASE), user)
                 for library in LIBRARIES:
                     self.assertNotEqual(checks[library]["status"], "pass", "not there, and found")
-                checks = self.the_issues_commands(make_root(release, BASE + list(LIBRARIES.values())), user)
+                checks = self.five_commands(make_root(release, BASE + list(LIBRARIES.values())), user)
                 for library in LIBRARIES:
                     self.assertEqual(checks[library]["status"], "pass", checks[library])
 

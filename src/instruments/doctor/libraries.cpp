@@ -2,7 +2,9 @@
 #include "src/instruments/doctor/libraries.h"
 
 #include <algorithm>
+#include <chrono>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "src/base/cuda_release.h"
@@ -390,15 +392,50 @@ CheckResult judge_libfabric_provider(const ExpectedProvider& expected,
                          : warned(reason, evidence, presence.fix);
 }
 
+namespace {
+
+std::string to_text(const fabric::ProviderPresence& presence) {
+  return nlohmann::json::array({presence.library, presence.provider, presence.devices,
+                                presence.problem, presence.fix})
+      .dump();
+}
+
+fabric::ProviderPresence parse_presence(const std::string& text) {
+  const nlohmann::json all = nlohmann::json::parse(text);
+  return {all.at(0).get<std::string>(), all.at(1).get<std::string>(),
+          all.at(2).get<std::vector<std::string>>(), all.at(3).get<std::string>(),
+          all.at(4).get<std::string>()};
+}
+
+/// In a child process: the query starts libfabric's providers, and what these leave in a process
+/// may end it later. EFA's of libfabric 1.11 aborts at the next fork().
+fabric::ProviderPresence probe_in_child(const fabric::ProviderRequest& request) {
+  constexpr std::chrono::seconds deadline{30};
+  const ChildOutput answer = call_in_child([&] { return to_text(fabric::probe_provider(request)); },
+                                           "fi_getinfo", deadline);
+  fabric::ProviderPresence presence;
+  presence.problem = answer.problem;
+  try {
+    if (answer.problem.empty())
+      return parse_presence(answer.text);
+  } catch (const nlohmann::json::exception&) {
+    presence.problem = "fi_getinfo returned no result";
+  }
+  presence.fix = "run fi_info -p " + request.provider + ", which makes the same query";
+  return presence;
+}
+
+} // namespace
+
 CheckResult libfabric_provider(const CheckContext& context) {
   if (!context.sysroot.live())
     return skipped("providers can only be queried on the live machine");
   const ExpectedProvider expected = expected_provider(context);
   const Options options(context.environment);
   return judge_libfabric_provider(
-      expected, fabric::probe_provider({options.text("LIBFABRIC_LIBRARY"), expected.provider,
-                                        options.text("LIBFABRIC_PROFILE"),
-                                        options.text("LIBFABRIC_INTERFACE"), 1}));
+      expected,
+      probe_in_child({options.text("LIBFABRIC_LIBRARY"), expected.provider,
+                      options.text("LIBFABRIC_PROFILE"), options.text("LIBFABRIC_INTERFACE"), 1}));
 }
 
 CheckResult libfabric_environment(const CheckContext& context) {
