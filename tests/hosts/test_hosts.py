@@ -32,6 +32,16 @@ class Hosts(HostsTest):
     count = 3
     hosts = {"interfaces": ("eth0", "ib0"), "mtus": (1500, 9000), "docker": True, "rails": 1}
 
+    @classmethod
+    def setUpClass(cls):
+        # A folder where hosts have a /tmp of their own, as a checkout may be.
+        folder = tempfile.TemporaryDirectory(dir="/tmp")
+        cls.addClassCleanup(folder.cleanup)
+        cls.kept = pathlib.Path(folder.name)
+        (cls.kept / "file").write_text("of the machine\n", encoding="ascii")
+        cls.options = {"visible": [cls.kept]}
+        super().setUpClass()
+
     def said(self, key, *words):
         return self.cluster.host(key).must_run("cannot look", *words)
 
@@ -51,7 +61,8 @@ class Hosts(HostsTest):
         self.assertEqual(self.said("c", "cat", "/sys/class/net/ib0/mtu"), "9000\n")
 
     def test_the_machine_cannot_be_written_to(self):
-        for path in ("/usr/new", "/etc/new", f"{hosts_support.SOURCE}/new"):
+        self.assertEqual(self.said("b", "cat", self.kept / "file"), "of the machine\n")
+        for path in ("/usr/new", "/etc/new", f"{hosts_support.SOURCE}/new", f"{self.kept}/new", f"{self.kept}/file"):
             done = self.first.run("touch", path)
             self.assertNotEqual(done.code, 0, path)
             self.assertIn("Read-only", done.err)
