@@ -126,8 +126,8 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
       ->check(CLI::Range(1.0, 1e9));
   command
       .add_option("--absent", effort.absent,
-                  "ll, with --patience-us: PE does not take part in the last calls, so that the "
-                  "others must mask it")
+                  "After the timed calls, measure as many again without PE, which the others must "
+                  "mask (only with --mode ll and --patience-us)")
       ->type_name("PE")
       ->check(CLI::Range(0, 1 << 24));
   command
