@@ -87,7 +87,7 @@ void add_settings_flags(CLI::App& command, MoeFlags& flags) {
       "--tune", flags.tune,
       "Try launch settings, verify and time each, print them all, and measure with the best");
   const char* const names = "sms, warps, stages, kept, self_sms, in_place, chunk_bytes, chunk_rows "
-                            "(host: only chunk_bytes)";
+                            "(with --backend host only chunk_bytes)";
   command
       .add_option("--dispatch-settings", flags.dispatch_settings,
                   std::string("Launch settings of dispatch, as --tune prints them: ") + names)
