@@ -326,7 +326,7 @@ void add_inspect(CLI::App& app, Context& context) {
       "not read is listed as skipped: other users' processes need root.\n"
       "Started once per node by a launcher (mpirun, srun, run), it looks at all nodes: PE 0 shows\n"
       "them, and names the rank that the others wait for over the whole job.\n"
-      "Exit code 1: a finding of severity error; 2: none of the processes is there.\n"
+      "Exit code 1: a finding of severity error; 2: none of the given PIDs exists.\n"
       "Examples:\n"
       "  shmemctl inspect 4711\n"
       "  shmemctl inspect --all --window 2 --json inspect.json\n"

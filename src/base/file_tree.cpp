@@ -292,7 +292,7 @@ private:
     if (path.empty() && type == '5') // tar writes the folder that it was given, too
       return;
     if (path.empty() || !tree_.add(path, std::move(entry)))
-      throw refused(name, "is there twice, or below something that is not a folder");
+      throw refused(name, "occurs twice, or is below something that is not a folder");
     if (tree_.entries().size() > max_entries)
       throw damaged(fmt::format("it has more than {} entries", max_entries));
   }
