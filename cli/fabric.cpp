@@ -44,7 +44,7 @@ double soak_s(const std::string& text) {
   return *seconds;
 }
 
-/// Rows of this instrument, for the text: NICs are in its own table, pairs in the heat maps.
+/// Rows of this instrument, for the text output: NICs are in its own table, pairs in the heat maps.
 std::vector<ResultRow> rows_for_people(const std::vector<ResultRow>& all, bool verbose) {
   std::vector<ResultRow> rows;
   for (const ResultRow& row : all)

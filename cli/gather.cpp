@@ -71,7 +71,7 @@ ExitCode run_gather(Session& session, const Context& context, const Options& opt
 
 void add_gather(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
-      "gather", "Record this node in a file, which topo, doctor and inspect read by --from");
+      "gather", "Record this node in a file, which topo, doctor and inspect read with --from");
   command->footer(
       "Runs doctor's checks and inspect --all, and records the files that topo, doctor and "
       "inspect\n"

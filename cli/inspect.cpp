@@ -136,7 +136,7 @@ ExitCode inspect_once(Session& session, const InspectFlags& flags, const Options
   const inspect::Inspection found = inspect::Inspector(sysroot).inspect(selection, flags.window_s);
   if (found.processes.empty() && !found.missing.empty())
     throw bad_inspect("PID " + std::to_string(found.missing.front().pid),
-                      found.missing.front().reason, "list processes by ps -e, or pass --all");
+                      found.missing.front().reason, "list the processes with ps -e, or pass --all");
   put(session, found, options, source);
   if (found.processes.empty() && session.wants_text())
     std::cout << "no process that may be read has a communication library loaded\n\n";

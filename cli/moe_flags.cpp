@@ -148,7 +148,7 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
                   "Whose count of the bytes a further column of bandwidths has: own (no further "
                   "column), deepep-v1, deepep-v2, or per-selection (NCCL EP)")
       ->check(CLI::IsMember(moe::byte_count_names()));
-  command.add_option("--unit", flags.unit, "Unit of bandwidths in the text (default GB/s)")
+  command.add_option("--unit", flags.unit, "Unit of bandwidths in the text output (default GB/s)")
       ->check(CLI::IsMember({"GB/s", "Gb/s"}));
 }
 

@@ -370,8 +370,8 @@ void require_files(const NodeSource& source, const SourceFlags& flags) {
   if (!source.sysroot)
     throw Error(
         ExitCode::usage, flags.from, "", "not an archive of shmemctl gather",
-        "record the node by shmemctl gather -o node.tar.zst, or pass a copy of its /sys and "
-        "/proc by --sysroot");
+        "record the node with shmemctl gather -o node.tar.zst, or pass a copy of its /sys and "
+        "/proc with --sysroot");
 }
 
 void add_mapping_flags(CLI::App& command, Context& context) {

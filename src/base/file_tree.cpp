@@ -148,7 +148,7 @@ public:
 private:
   Error damaged(const std::string& cause) const {
     return Error(ExitCode::usage, subject_, "read", cause,
-                 "copy the archive again, or record the node again by shmemctl gather");
+                 "copy the archive again, or record the node again with shmemctl gather");
   }
   Error refused(const std::string& name, const std::string& problem) const {
     return damaged(fmt::format("entry {} \"{}\" {}", entries_, printable(name, 200), problem));
