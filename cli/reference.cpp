@@ -428,7 +428,7 @@ void write_page(const std::filesystem::path& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
   if (!file.flush())
-    throw system_error(path.string(), "write", errno, "give a folder that can be written to");
+    throw system_error(path.string(), "write", errno, "pass a writable directory");
 }
 
 void write_markdown(const CLI::App& root, const std::filesystem::path& folder) {

@@ -173,7 +173,7 @@ ExitCode diff_nodes(Context& context, const DiffFlags& flags,
     for (const LoadedReport& loaded : reports) {
       const std::vector<HostFacts> own = facts_of(loaded.report);
       if (own.empty())
-        throw input_error(loaded.path, "", "a report without facts of its hosts",
+        throw input_error(loaded.path, "", "the report has no facts about its hosts",
                           "write it again on that node: shmemctl doctor --json FILE");
       hosts.insert(hosts.end(), own.begin(), own.end());
       places.insert(places.end(), own.size(), loaded.path);
