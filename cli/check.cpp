@@ -212,7 +212,7 @@ void add_part_flags(CLI::App& command, PartChoice& choice) {
       .add_option(
           "--only", choice.only,
           "Run only these parts (comma-separated): topo, doctor, gpu-links, bringup, bench, "
-          "moe, bench-gpu; with --expect also expect, the comparison with its file")
+          "moe, bench-gpu; with --expect also expect (the comparison with that file)")
       ->delimiter(',')
       ->type_name("PART");
   command.add_option("--skip", choice.skip, "Skip these parts (comma-separated)")

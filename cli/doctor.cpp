@@ -86,19 +86,19 @@ void add_doctor(CLI::App& app, Context& context) {
       ->type_name("ID");
   command
       ->add_option("--against", flags->golden,
-                   "A report of doctor on a node that is known to be good: what differs from it is "
-                   "a warning. Without it, the hosts of a job are compared with one another")
+                   "Compare with this report of doctor on a node that is known to be good; each "
+                   "difference is a warning (default: compare the hosts of a job with one another)")
       ->type_name("FILE");
   command
       ->add_option("--kernel-log", flags->kernel_log,
-                   "Read the kernel's messages from this file in place of /dev/kmsg: the output of "
-                   "dmesg or journalctl -k, or a file of syslog; - is stdin")
+                   "Read the kernel's messages from this file instead of /dev/kmsg: the output of "
+                   "dmesg or journalctl -k, or a syslog file; - is stdin")
       ->type_name("FILE");
   command
       ->add_option("--python", flags->python,
                    "Check the packages of this Python environment, too: an interpreter, the folder "
-                   "of an environment, or its site-packages. Default: the environment that is "
-                   "active (VIRTUAL_ENV, CONDA_PREFIX)")
+                   "of an environment, or its site-packages (default: the active environment, as "
+                   "VIRTUAL_ENV or CONDA_PREFIX names it)")
       ->type_name("PATH");
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) {

@@ -18,7 +18,7 @@ void add_expect_flags(CLI::App& command, const std::shared_ptr<ExpectFlags>& to)
           ->type_name("FILE");
   command
       .add_option("--record-expect", to->record,
-                  "Write what this node has as a file for --expect, and check nothing")
+                  "Write a file for --expect from what this node has; check nothing")
       ->type_name("FILE")
       ->excludes(expect);
 }

@@ -44,7 +44,7 @@ double soak_s(const std::string& text) {
   return *seconds;
 }
 
-/// Rows of this instrument, for the text: NICs are in its own table, pairs in the heat maps.
+/// Rows of this instrument, for the text output: NICs are in its own table, pairs in the heat maps.
 std::vector<ResultRow> rows_for_people(const std::vector<ResultRow>& all, bool verbose) {
   std::vector<ResultRow> rows;
   for (const ResultRow& row : all)
@@ -128,16 +128,16 @@ void add_fabric(CLI::App& app, Context& context) {
   auto flags = std::make_shared<FabricFlags>();
   command->add_flag("--cross-rail", flags->request.cross_rail,
                     "Measure each NIC with each NIC of every other host, not along rails only");
-  command->add_flag("--quick", flags->request.quick, "Short slots: a quick look");
+  command->add_flag("--quick", flags->request.quick, "Use short time slots, for a quick look");
   command
       ->add_option(
           "--soak", flags->soak,
-          "Repeat the measurement for this long: 90s, 30m, 8h; findings say in how many of "
-          "the runs")
+          "Repeat the measurement for this long: 90s, 30m, 8h; each finding says in how many "
+          "runs it occurred")
       ->type_name("DURATION");
-  command->add_flag("--patterns", flags->request.patterns,
-                    "Measure incast and all-to-all as well, under which some faults show that no "
-                    "pair shows");
+  command->add_flag(
+      "--patterns", flags->request.patterns,
+      "Also measure incast and all-to-all, which show some faults that no pair shows");
   command
       ->add_option("--pin", flags->pin,
                    "Pin PEs to CPUs: auto, none, or a list by local rank (0,2,4-7)")

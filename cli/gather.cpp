@@ -37,7 +37,7 @@ void print_summary(const gather::Gathered& gathered, const GatherFlags& flags) {
         "{} of doctor and inspect, which only this machine can have, {} in it\n",
         counted(gathered.results, "result"), gathered.results == 1 ? "is" : "are");
   if (!gathered.left_out.empty())
-    std::cout << fmt::format("left out, by its limits: {} ({}, ...)\n",
+    std::cout << fmt::format("left out because of the archive's limits: {} ({}, ...)\n",
                              counted(gathered.left_out.size(), "path"),
                              printable(gathered.left_out.front()));
   std::cout << fmt::format(
@@ -56,7 +56,7 @@ ExitCode run_gather(Session& session, const Context& context, const Options& opt
                      [&session](const std::string& words) { session.phase(words); });
   if (gathered.archive.size() > archive_limits::max_packed_bytes)
     throw Error(ExitCode::unavailable, flags.output, "write",
-                fmt::format("the archive has {}, and {} can be read",
+                fmt::format("the archive has {}, more than the limit of {}",
                             counted(gathered.archive.size(), "byte"),
                             format_size_bytes(archive_limits::max_packed_bytes)),
                 "record the node while fewer processes run");
@@ -71,7 +71,7 @@ ExitCode run_gather(Session& session, const Context& context, const Options& opt
 
 void add_gather(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
-      "gather", "Record this node in a file, which topo, doctor and inspect read by --from");
+      "gather", "Record this node in a file, which topo, doctor and inspect read with --from");
   command->footer(
       "Runs doctor's checks and inspect --all, and records the files that topo, doctor and "
       "inspect\n"

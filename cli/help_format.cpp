@@ -291,7 +291,7 @@ std::string option_text(const CLI::Option& option, bool with_range) {
   if (text.empty())
     return text;
   const auto add = [&text](const std::string& sentence) {
-    if (text.back() != '.' && text.back() != ']' && text.back() != ')')
+    if (text.back() != '.' && text.back() != ']') // "Sentence. [SHMEMCTL_NAME; default 8]"
       text += '.';
     text += ' ' + sentence;
   };

@@ -14,10 +14,11 @@ void HostComparison::read_golden() {
     return;
   std::vector<HostFacts> hosts = facts_of(read_report(golden_file_));
   if (hosts.size() != 1)
-    throw input_error(golden_file_, "",
-                      hosts.empty() ? "a report without facts of its host"
-                                    : fmt::format("a report of {} hosts, not of one", hosts.size()),
-                      "write it on one good node: shmemctl doctor --json FILE");
+    throw input_error(
+        golden_file_, "",
+        hosts.empty() ? "the report has no facts about its host"
+                      : fmt::format("the report is of {} hosts, but must be of one", hosts.size()),
+        "write it on one good node: shmemctl doctor --json FILE");
   tell_hosts_apart(hosts, {golden_file_});
   golden_ = std::move(hosts.front());
   golden_->host += " (" + golden_file_ + ")";

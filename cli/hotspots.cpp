@@ -497,7 +497,7 @@ void add_hotspot_flags(CLI::App& command, HotspotFlags& flags) {
     command.add_option(name, to, doc)->type_name("SECONDS")->check(CLI::Range(min_s, max_s));
   };
   seconds("--watch", flags.watch_s,
-          "Show the load repeatedly at this interval (1 where no number follows)", 0.05, 86400);
+          "Show the load repeatedly at this interval (without a number: 1)", 0.05, 86400);
   seconds("-D,--duration", flags.duration_s,
           "End after this time (default 2; with --watch: until interrupted)", 0.05, 1e7);
   command.add_flag(

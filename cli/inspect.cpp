@@ -72,8 +72,7 @@ int parse_pid(const std::string& text) {
   constexpr long long largest = 1 << 22; // what the kernel allows
   const auto number = parse_integer(text);
   if (!number || *number < 1 || *number > largest)
-    throw bad_inspect("PID " + text, "not the number of a process",
-                      "pass the number that ps shows, or --all");
+    throw bad_inspect("PID " + text, "not a process ID", "pass the number that ps shows, or --all");
   return static_cast<int>(*number);
 }
 
@@ -82,10 +81,11 @@ void check_flags(const InspectFlags& flags) {
       (flags.pids.empty() ? 0 : 1) + (flags.user.empty() ? 0 : 1) + (flags.all ? 1 : 0);
   if (selections != 1)
     throw bad_inspect("inspect",
-                      selections == 0 ? "no process is named" : "processes are named twice",
+                      selections == 0 ? "no process given"
+                                      : "PIDs, --user and --all exclude each other",
                       "pass the PIDs of processes, or --user NAME, or --all");
   if (flags.duration_s && !flags.watch_s)
-    throw bad_inspect("--duration", "there is nothing that it ends", "add --watch SECONDS");
+    throw bad_inspect("--duration", "applies only with --watch", "add --watch SECONDS");
 }
 
 inspect::Selection selection_of(const InspectFlags& flags, const Sysroot& sysroot) {
@@ -136,7 +136,7 @@ ExitCode inspect_once(Session& session, const InspectFlags& flags, const Options
   const inspect::Inspection found = inspect::Inspector(sysroot).inspect(selection, flags.window_s);
   if (found.processes.empty() && !found.missing.empty())
     throw bad_inspect("PID " + std::to_string(found.missing.front().pid),
-                      found.missing.front().reason, "list processes by ps -e, or pass --all");
+                      found.missing.front().reason, "list the processes with ps -e, or pass --all");
   put(session, found, options, source);
   if (found.processes.empty() && session.wants_text())
     std::cout << "no process that may be read has a communication library loaded\n\n";
@@ -283,7 +283,7 @@ private:
 
 ExitCode inspect_job(const Context& context, const InspectFlags& flags) {
   if (!flags.pids.empty())
-    throw bad_inspect("PID " + flags.pids.front(), "the nodes of a job have processes of their own",
+    throw bad_inspect("PID " + flags.pids.front(), "each node of a job has its own processes",
                       "pass --user NAME or --all, or start inspect without a launcher");
   return with_bootstrap(context, [&flags](const BootstrapSession& job) {
     const std::string root = job.options.text("SYSROOT");
@@ -326,7 +326,7 @@ void add_inspect(CLI::App& app, Context& context) {
       "not read is listed as skipped: other users' processes need root.\n"
       "Started once per node by a launcher (mpirun, srun, run), it looks at all nodes: PE 0 shows\n"
       "them, and names the rank that the others wait for over the whole job.\n"
-      "Exit code 1: a finding of severity error; 2: none of the processes is there.\n"
+      "Exit code 1: a finding of severity error; 2: none of the given PIDs exists.\n"
       "Examples:\n"
       "  shmemctl inspect 4711\n"
       "  shmemctl inspect --all --window 2 --json inspect.json\n"

@@ -30,9 +30,9 @@ void add_shape_flags(CLI::App& command, moe::Request& request) {
 
 void add_recorded_routing_flags(CLI::App& command, MoeFlags& flags) {
   add_routing_flags(command, flags.request, "--record", "Rank 0", "the last rank");
-  command.add_flag("--fewer-by-rank", flags.request.fewer_by_rank,
-                   "Rank r has r tokens fewer than --num-tokens (and one at least), as in DeepEP "
-                   "V2's test");
+  command.add_flag(
+      "--fewer-by-rank", flags.request.fewer_by_rank,
+      "Rank r has --num-tokens minus r tokens, but at least one, as in DeepEP V2's test");
   command.add_option("--record", flags.record, "Write the routing to FILE")->type_name("FILE");
 }
 
@@ -87,7 +87,7 @@ void add_settings_flags(CLI::App& command, MoeFlags& flags) {
       "--tune", flags.tune,
       "Try launch settings, verify and time each, print them all, and measure with the best");
   const char* const names = "sms, warps, stages, kept, self_sms, in_place, chunk_bytes, chunk_rows "
-                            "(host: only chunk_bytes)";
+                            "(with --backend host only chunk_bytes)";
   command
       .add_option("--dispatch-settings", flags.dispatch_settings,
                   std::string("Launch settings of dispatch, as --tune prints them: ") + names)
@@ -126,8 +126,8 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
       ->check(CLI::Range(1.0, 1e9));
   command
       .add_option("--absent", effort.absent,
-                  "ll, with --patience-us: PE does not take part in the last calls, so that the "
-                  "others must mask it")
+                  "After the timed calls, measure as many again without PE, which the others must "
+                  "mask (only with --mode ll and --patience-us)")
       ->type_name("PE")
       ->check(CLI::Range(0, 1 << 24));
   command
@@ -139,16 +139,16 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
       ->type_name("CPUS");
   command.add_flag("--flush-l2", flags.start.flush_l2,
                    "Flush the GPU's L2 cache before each timed call (only with --backend gpu)");
-  command.add_flag("--kernels-only", flags.start.kernels_only,
-                   "Begin each timed call behind a barrier of the GPUs, so that its time is that "
-                   "of its kernels, without launches and the hosts' skew (only with --backend "
-                   "gpu)");
+  command.add_flag(
+      "--kernels-only", flags.start.kernels_only,
+      "Start each timed call with a barrier between the GPUs, so that only its kernels "
+      "are timed, without launches and the hosts' skew (only with --backend gpu)");
   command
       .add_option("--count", flags.count,
-                  "Whose count of the bytes a further column of bandwidths has: own (no further "
-                  "column), deepep-v1, deepep-v2, or per-selection (NCCL EP)")
+                  "Add a column of bandwidths whose bytes are counted as another benchmark counts "
+                  "them: deepep-v1, deepep-v2, or per-selection (NCCL EP); own: no such column")
       ->check(CLI::IsMember(moe::byte_count_names()));
-  command.add_option("--unit", flags.unit, "Unit of bandwidths in the text (default GB/s)")
+  command.add_option("--unit", flags.unit, "Unit of bandwidths in the text output (default GB/s)")
       ->check(CLI::IsMember({"GB/s", "Gb/s"}));
 }
 

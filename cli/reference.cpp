@@ -230,9 +230,9 @@ std::string markdown_exit_codes() {
   return text +
          "\n`shmemctl run` returns the code of the PE that failed first, and 128 plus the "
          "signal's number if a signal ended it.\n\nA reader of stdout that goes away (`| head "
-         "-1`) does not end a run with `--json FILE` or `--csv FILE`: the rest of the text is "
-         "lost, the report is written, and the exit code is that of the run. Without such a file "
-         "SIGPIPE ends it, as any program (141 in a shell).\n";
+         "-1`) does not end a run with `--json FILE` or `--csv FILE`: the rest of the text output "
+         "is lost, the report is written, and the exit code is that of the run. Without such a "
+         "file SIGPIPE ends it, as it ends any program (141 in a shell).\n";
 }
 
 // ---- The schema ----------------------------------------------------------------------------
@@ -428,7 +428,7 @@ void write_page(const std::filesystem::path& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
   if (!file.flush())
-    throw system_error(path.string(), "write", errno, "give a folder that can be written to");
+    throw system_error(path.string(), "write", errno, "pass a writable directory");
 }
 
 void write_markdown(const CLI::App& root, const std::filesystem::path& folder) {

@@ -173,7 +173,7 @@ ExitCode diff_nodes(Context& context, const DiffFlags& flags,
     for (const LoadedReport& loaded : reports) {
       const std::vector<HostFacts> own = facts_of(loaded.report);
       if (own.empty())
-        throw input_error(loaded.path, "", "a report without facts of its hosts",
+        throw input_error(loaded.path, "", "the report has no facts about its hosts",
                           "write it again on that node: shmemctl doctor --json FILE");
       hosts.insert(hosts.end(), own.begin(), own.end());
       places.insert(places.end(), own.size(), loaded.path);
@@ -294,14 +294,17 @@ void add_report_diff(CLI::App& report, Context& context) {
       },
       "Compare the hosts of all reports, which should be alike (`doctor`, `check`, or a job's)");
   command
-      ->add_option("--min-effect", flags->min_effect, "Changes below this count as no change [5%]")
+      ->add_option("--min-effect", flags->min_effect,
+                   "Changes below this count as no change (default 5%)")
       ->type_name("FRACTION");
   command
-      ->add_option("--alpha", flags->alpha, "False-alarm probability over all rows together [5%]")
+      ->add_option("--alpha", flags->alpha,
+                   "False-alarm probability over all rows together (default 5%)")
       ->type_name("FRACTION");
   command
-      ->add_option("--max-unclear", flags->max_unclear,
-                   "Exit 1 if more than this share of the rows is unclear [any share passes]")
+      ->add_option(
+          "--max-unclear", flags->max_unclear,
+          "Exit 1 if more than this share of the rows is unclear (default: any share passes)")
       ->type_name("FRACTION");
   command->add_flag("--allow-missing", flags->allow_missing,
                     "Rows of BASE that are missing from NEW do not count as failures");
@@ -363,7 +366,7 @@ ExitCode convert(const Context& context, const std::vector<std::string>& paths,
 
 std::shared_ptr<std::string> add_output_flag(CLI::App& command) {
   auto output = std::make_shared<std::string>("-");
-  command.add_option("-o,--output", *output, "Write to this file, atomically [stdout]")
+  command.add_option("-o,--output", *output, "Write to this file, atomically (default: stdout)")
       ->type_name("FILE");
   return output;
 }
@@ -482,7 +485,8 @@ void add_html(CLI::App& report, Context& context) {
       ->add_option("--baseline", flags->baseline,
                    "Earlier reports to plot and compare with: a report, or a folder of reports")
       ->type_name("FILE|DIR");
-  command->add_option("-o,--output", flags->output, "Write to this file, atomically [stdout]")
+  command
+      ->add_option("-o,--output", flags->output, "Write to this file, atomically (default: stdout)")
       ->type_name("FILE");
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) { return write_page(run_context, *flags); };

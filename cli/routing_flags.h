@@ -20,11 +20,12 @@ void add_routing_flags(CLI::App& command, Request& request, const std::string& f
                       "; or a file written by " + file_is + " (a name with / or .)")
       ->type_name("ROUTING|FILE");
   command
-      .add_option("--num-groups", request.groups, "grouped: number of expert groups (default 8)")
+      .add_option("--num-groups", request.groups,
+                  "Number of expert groups (default 8; only with --routing grouped)")
       ->check(CLI::Range(0, 1 << 24));
   command
       .add_option("--num-topk-groups", request.top_groups,
-                  "grouped: expert groups per token (default 4)")
+                  "Expert groups per token (default 4; only with --routing grouped)")
       ->check(CLI::Range(0, 1 << 24));
   command
       .add_option("--masked", request.masked_percent, "Percentage of masked choices (expert -1)")

@@ -355,7 +355,7 @@ void add_source_flags(CLI::App& command, Context& context, const std::shared_ptr
                   "Read a recorded node: an archive of shmemctl gather, hwloc XML, NCCL topology "
                   "XML, the output of nvidia-smi topo -m, or a shmemctl report; - is stdin")
       ->type_name("FILE");
-  command.add_option("--format", to->format, "Format of --from; default: detected")
+  command.add_option("--format", to->format, "Format of --from (default: detected)")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"hwloc-xml", "nccl-xml", "nvidia-smi", "report"}));
   add_option(command, context, "SYSROOT");
@@ -370,8 +370,8 @@ void require_files(const NodeSource& source, const SourceFlags& flags) {
   if (!source.sysroot)
     throw Error(
         ExitCode::usage, flags.from, "", "not an archive of shmemctl gather",
-        "record the node by shmemctl gather -o node.tar.zst, or pass a copy of its /sys and "
-        "/proc by --sysroot");
+        "record the node with shmemctl gather -o node.tar.zst, or pass a copy of its /sys and "
+        "/proc with --sysroot");
 }
 
 void add_mapping_flags(CLI::App& command, Context& context) {

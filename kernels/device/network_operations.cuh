@@ -13,8 +13,9 @@ namespace shmemctl::device {
 
 namespace detail {
 
-/// A wait of one thread, bounded by %globaltimer and by the report of another wait that timed out.
-/// Sleeps between polls, so that polling does not slow down the threads that are waited for.
+/// A wait of one thread. It ends after job.timeout_ns by %globaltimer, or once any thread of this
+/// PE has reported a problem. Sleeps between polls, so that polling does not slow down the threads
+/// that are waited for.
 class NetworkWait {
 public:
   explicit __device__ NetworkWait(const DeviceJob& job) : job_(job) {}

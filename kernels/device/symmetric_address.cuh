@@ -92,10 +92,11 @@ __device__ inline TeamView team_view(const DeviceJob& job, int team) {
           state.my_pe,      state.n_pes,
           state.start,      state.stride};
 }
-/// This PE's index in the team, -1 if it is not a member; the number of members.
+/// This PE's index in the team; -1 if it is not a member.
 __device__ inline int team_my_pe(const DeviceJob& job, int team) {
   return job.teams[team].my_pe;
 }
+/// The number of the team's members.
 __device__ inline int team_n_pes(const DeviceJob& job, int team) {
   return job.teams[team].n_pes;
 }

@@ -171,7 +171,7 @@ CatalogueEntry CatalogueReader::begin_entry(const CatalogueKind& kind, const Cat
     refuse_line(subject, value.line, printable(entry.id) + " is not an id",
                 "lower-case letters, digits and single hyphens: my-message");
   if (!ids_.insert(entry.id).second)
-    refuse_line(subject, value.line, entry.id + " is already there", "another id");
+    refuse_line(subject, value.line, entry.id + " is already defined", "another id");
   if (ids_.size() > max_entries)
     refuse_line(subject, value.line, "too many entries", fmt::format("{} at most", max_entries));
   return entry;
@@ -196,7 +196,7 @@ void CatalogueReader::add_value(CatalogueEntry& entry, const std::string& key,
   const bool repeats =
       known->presence == CatalogueKey::several || known->presence == CatalogueKey::any_number;
   if (!repeats && !values.empty())
-    refuse_line(entry.subject_, value.line, key + " is there twice",
+    refuse_line(entry.subject_, value.line, key + " occurs twice",
                 "one " + key + " for each entry");
   if (values.size() == max_repetitions)
     refuse_line(entry.subject_, value.line, "too many lines " + key,

@@ -135,7 +135,7 @@ public:
 
   FileTree read() {
     if (tar_.size() < block_bytes)
-      throw damaged("it holds no tar file");
+      throw damaged("it contains no tar archive");
     for (;;) {
       const std::string_view block = take(block_bytes, "the tar file is cut off");
       if (block.find_first_not_of('\0') == std::string_view::npos)
@@ -148,7 +148,7 @@ public:
 private:
   Error damaged(const std::string& cause) const {
     return Error(ExitCode::usage, subject_, "read", cause,
-                 "copy the archive again, or record the node again by shmemctl gather");
+                 "copy the archive again, or record the node again with shmemctl gather");
   }
   Error refused(const std::string& name, const std::string& problem) const {
     return damaged(fmt::format("entry {} \"{}\" {}", entries_, printable(name, 200), problem));
@@ -171,7 +171,7 @@ private:
     std::uint64_t value = 0;
     for (const char digit : trim(text(block, field))) {
       if (digit < '0' || digit > '7')
-        throw damaged(fmt::format("entry {} has a header that is not one of tar", entries_));
+        throw damaged(fmt::format("entry {} has an invalid tar header", entries_));
       value = value * 8 + static_cast<std::uint64_t>(digit - '0');
     }
     return value; // 11 digits at most
@@ -182,7 +182,7 @@ private:
     if (++entries_ > max_entries)
       throw damaged(fmt::format("it has more than {} entries", max_entries));
     if (checksum(block) != number(block, sum_field))
-      throw damaged(fmt::format("entry {} has a header that is not one of tar", entries_));
+      throw damaged(fmt::format("entry {} has an invalid tar header", entries_));
     const std::uint64_t size = number(block, size_field);
     const char type = block[type_field.at];
     if (size > max_unpacked_bytes)
@@ -281,7 +281,7 @@ private:
       entry.kind = FileEntry::Kind::link;
       entry.content = extended_.link ? *extended_.link : std::string(text(block, link_field));
       if (entry.content.size() > max_path_bytes || entry.content.empty())
-        throw refused(name, "is a link without a target that can be");
+        throw refused(name, "is a link with an invalid target");
     } else if (type == '0' || type == '\0' || type == '7') {
       entry.kind = FileEntry::Kind::file;
       entry.content = body;
@@ -292,7 +292,7 @@ private:
     if (path.empty() && type == '5') // tar writes the folder that it was given, too
       return;
     if (path.empty() || !tree_.add(path, std::move(entry)))
-      throw refused(name, "is there twice, or below something that is not a folder");
+      throw refused(name, "occurs twice, or is below something that is not a folder");
     if (tree_.entries().size() > max_entries)
       throw damaged(fmt::format("it has more than {} entries", max_entries));
   }

@@ -184,7 +184,7 @@ std::vector<OptionSpec> gpu_options() {
              "How kernels reach other PEs: p2p uses loads and stores only; proxy and ibgda also "
              "serve PEs whose memory is mapped; auto: p2p, and the network for all other PEs."),
       choice("GPUDIRECT", "auto", {"auto", "dmabuf", "peermem", "off"},
-             "GPUDirect RDMA: register GPU memory with NICs by dma-buf or through nvidia-peermem; "
+             "GPUDirect RDMA: register GPU memory with NICs through dma-buf or nvidia-peermem; "
              "auto: whichever all PEs support, else transfers are staged through host memory; off: "
              "staged."),
       {"CUDA_LIBRARY", OptionType::text, "libcuda.so.1",

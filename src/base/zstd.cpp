@@ -19,7 +19,7 @@ struct FreeContext {
 
 Error damaged(const std::string& subject, const std::string& cause) {
   return Error(ExitCode::usage, subject, "read", cause,
-               "copy the archive again, or record the node again by shmemctl gather");
+               "copy the archive again, or record the node again with shmemctl gather");
 }
 
 } // namespace

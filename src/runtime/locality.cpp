@@ -107,7 +107,8 @@ NumaChoice choose_numa_node(const Node& node, const CpuSet& bound_to, int gpu) {
       return {numa.os_index, "the PE is bound to its CPUs (" + format_cpulist(bound_to) + ")"};
   const std::string spread = "the PE is not bound to the CPUs of one node, and ";
   if (const NumaNode* numa = node_of_gpu(node, gpu))
-    return {numa->os_index, spread + "its GPU " + std::to_string(gpu) + " is there"};
+    return {numa->os_index, spread + "its GPU " + std::to_string(gpu) + " is on node " +
+                                std::to_string(numa->os_index)};
   return {-1, spread + (gpu < 0 ? "has no GPU" : "its GPU's node is unknown")};
 }
 

@@ -154,7 +154,7 @@ class ExplainTest(CliTest):
             err = self.assert_refused(run("explain", "--catalogue", own, own))
             self.assertIn("own.conf, line", err)
             own.write_text("message nccl-ib-retry-exceeded\n")
-            self.assertIn("is already there", self.assert_refused(run("explain", "--catalogue", own, own)))
+            self.assertIn("is already defined", self.assert_refused(run("explain", "--catalogue", own, own)))
 
     def test_any_bytes(self):
         noise = bytes(range(256)) * 40 + b"\n" + b"x" * 200000 + b"\n\x1b[31mnode1:1:2 [0] NCCL WARN \xff\xfe broken\x1b[0m\r\n\0\0"

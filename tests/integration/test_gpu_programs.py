@@ -198,7 +198,7 @@ class OverAFakeDriver(Installed):
             else:
                 self.assertEqual(self.run_over(2, "device", device), (0, "", ""))
         self.assert_error(self.run_over(2, "device", "2"), 3,
-                          "GPU 2, which the program names, is not there: CUDA shows 2")
+                          "GPU 2, which the program names, does not exist: CUDA shows 2")
         self.assert_error(self.run_over(1, "device", "-2"), 2, "GPU -2", "no such device")
 
     def test_mistakes(self):

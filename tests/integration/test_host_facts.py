@@ -109,7 +109,8 @@ class Against(HostFacts):
         self.assertEqual(run("report", "merge", self.recorded(self.tree("a")), self.recorded(self.tree("b")),
                              "--json", merged)[0], 0)
         (self.folder / "no.json").write_text("{")
-        for file, words in (("old.json", "a report without facts of its host"), ("merged.json", "a report of 2 hosts"),
+        for file, words in (("old.json", "the report has no facts about its host"),
+                            ("merged.json", "the report is of 2 hosts"),
                             ("no.json", "no.json"), ("missing.json", "No such file")):
             with self.subTest(file):
                 err = self.assert_refused(run("doctor", "--sysroot", tree.folder, "--against", self.folder / file))
@@ -168,7 +169,7 @@ class Nodes(HostFacts):
         without.write_text(json.dumps(old))
         for arguments, words in ((("--nodes",), "--nodes: no report given"),
                                  (("--nodes", file), "a report of one host, and no other report"),
-                                 (("--nodes", file, without), "old.json: a report without facts of its hosts"),
+                                 (("--nodes", file, without), "old.json: the report has no facts about its hosts"),
                                  ((file, file, file), "unexpected argument"),
                                  ((file,), "no NEW given")):
             with self.subTest(words):

@@ -320,7 +320,7 @@ class Watching(HotspotsTest):
             code, out, err = run("hotspots", "--sysroot", self.before.folder, "--watch", word)
             self.assertEqual((code, out), (2, ""), word)
             self.assertIn(f"--watch: {word} is not ", err)
-        self.assertIn("1 where no number follows", " ".join(run("hotspots", "--help")[1].split()))
+        self.assertIn("without a number: 1", " ".join(run("hotspots", "--help")[1].split()))
 
     def test_lines_for_a_log(self):
         code, out, err = run("hotspots", "--sysroot", self.before.folder, "--watch", "0.2", "-D", "1")

@@ -575,7 +575,7 @@ class Jobs(Inspect):
     def test_numbers_of_processes_are_refused(self):
         code, _, err = self.job([0, 1], "100")
         self.assertEqual(code, 2, err)
-        self.assertIn("the nodes of a job have processes of their own", err)
+        self.assertIn("each node of a job has its own processes", err)
 
 
 class Speed(Inspect):

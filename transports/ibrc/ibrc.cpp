@@ -149,7 +149,7 @@ const IbrcTransport::Found& IbrcTransport::find(const HcaPort& wanted) const {
     return each.device_name == wanted.device && each.port.number == wanted.port;
   });
   if (found == found_.end()) {
-    const std::string other = "name one that is there in SHMEMCTL_HCA_LIST, or omit it";
+    const std::string other = "name an existing port in SHMEMCTL_HCA_LIST, or omit the option";
     for (const verbs::LeftOut& left_out : survey_.left_out)
       if (left_out.device == wanted.device)
         throw cannot_use(wanted, left_out.reason, left_out.fix.empty() ? other : left_out.fix);

@@ -147,7 +147,7 @@ bool find_provider(const ProviderRequest& request, Provider& found, Unavailable&
       tried += error != 0 ? library->error_text(error) : "no device";
   }
   problem = {"libfabric " + library->version_text() + " has no provider for it: " + tried,
-             environment.empty() ? "name a provider that is there with --libfabric-provider"
+             environment.empty() ? "name an available provider with --libfabric-provider"
                                  : "set the variable, or leave it unset"};
   return false;
 }

@@ -15,8 +15,8 @@
 
 namespace shmemctl::mlx5 {
 
-/// Memory for a QP's queues that the HCA does not allocate itself: initialized like GPU memory
-/// would be, with zeros and 0xff.
+/// Memory for a QP's queues that Hca does not allocate itself: initialized like GPU memory would
+/// be, with zeros and 0xff.
 class QueueMemory {
 public:
   explicit QueueMemory(const QpOptions& options)
@@ -44,7 +44,7 @@ class Endpoint : public rc::EndpointPath {
 public:
   using Ticket = HostQp::Ticket;
 
-  /// @param memory nullptr: the HCA's own
+  /// @param memory nullptr: Hca allocates the queues
   Endpoint(const JobView& job, const rc::EndpointPath& ends, QpOptions options,
            std::unique_ptr<QueueMemory> memory)
       : rc::EndpointPath(ends), memory_(std::move(memory)),

@@ -103,7 +103,7 @@ struct QpOptions {
   rc::PathOptions path; ///< ignored by the emulated HCA
   /// Memory of the QP for GPU threads: accessible to them and to the HCA, page-aligned, of
   /// qp_layout(...).size_bytes (qp_layout.h). The caller fills it with zeros, and the CQEs
-  /// with 0xff. nullptr: host memory of the HCA's own.
+  /// with 0xff. nullptr: Hca allocates host memory itself.
   void* memory = nullptr;
   std::size_t memory_bytes = 0;
   int memory_dmabuf_descriptor = -1; ///< -1: host memory

@@ -26,7 +26,7 @@ struct Settings {
   bool kernel_qp_per_warp = false; ///< else by block
   bool all_ports = true;           ///< use every NIC that this PE is given
   /// The QPs' queues are in memory that the transport allocates, initialized like GPU memory would
-  /// be; else in the HCA's own.
+  /// be; else in memory that Hca allocates.
   bool allocates_queues = false;
   QpOptions queue;
 

@@ -132,7 +132,7 @@ Port Device::port(int number) const {
 }
 
 std::vector<GidEntry> Device::gids(int port) const {
-  // The call gives the entries of all ports, or fails if there are more than it may give.
+  // The call gives the entries of all ports, or fails if the array is too small for them.
   std::size_t most = 1;
   for (int number = 1; number <= port_count(); ++number)
     most += static_cast<std::size_t>(std::max(port_attributes(number).gid_tbl_len, 0));

@@ -107,7 +107,7 @@ void PairRound::await_signals() {
     if (!compare_payload(PairOp::put_signal, source_, pe_, at(section.payload(source_)),
                          section.size_bytes) &&
         failures_.size() > before && failures_.back().note.empty())
-      failures_.back().note = "the signal was there before the payload";
+      failures_.back().note = "the signal arrived before the payload";
   }
 }
 

@@ -133,7 +133,7 @@ public:
     if (value == nullptr)
       return std::nullopt;
     if (!value->is_string() || value->get_ref<const std::string&>().empty())
-      complain(place_of(key), "expected a text");
+      complain(place_of(key), "expected a string");
     return value->get<std::string>();
   }
 

@@ -300,9 +300,10 @@ CheckResult software_loader(const CheckContext& context) {
     return passed("each of " + counted(order.size(), "communication library name") +
                       " has one file in the search order",
                   evidence);
-  return passed("where a library is there twice, the file that comes first is not the older one: " +
-                    name_list(several),
-                evidence);
+  return passed(
+      "where a library is installed twice, the file that comes first is not the older one: " +
+          name_list(several),
+      evidence);
 }
 
 CheckResult software_python(const CheckContext& context) {

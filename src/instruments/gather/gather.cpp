@@ -40,7 +40,7 @@ constexpr CheckStatus statuses[] = {CheckStatus::pass, CheckStatus::warning, Che
 
 Error damaged(const std::string& subject, const std::string& problem) {
   return Error(ExitCode::usage, subject, "read", problem,
-               "record the node again by shmemctl gather");
+               "record the node again with shmemctl gather");
 }
 
 std::string text_of(const json& object, const char* key, const std::string& subject) {

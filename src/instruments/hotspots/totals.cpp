@@ -79,7 +79,7 @@ void add_reading(const MeasuredPort& port, CounterTotal& total, const CounterTex
       total.problem = step.problem;
     }
   } else if (total.problem.empty()) {
-    total.problem = "was not there before";
+    total.problem = "did not exist before";
   }
   total.after = text.value;
   total.last_s = at_s;
@@ -224,9 +224,9 @@ NodeTotals compare_trees(const Sysroot& before, const Node& node_before, const S
     window_s = *now_s - *then_s;
   const std::vector<MeasuredPort> ports = united(second.ports(), first.ports());
   NodeTotals totals(ports);
-  totals.add(aligned(read_once(first, 0), first.ports(), ports, "was not there before"));
-  totals.add(aligned(read_once(second, window_s.value_or(0)), second.ports(), ports,
-                     "is not there any more"));
+  totals.add(aligned(read_once(first, 0), first.ports(), ports, "did not exist before"));
+  totals.add(
+      aligned(read_once(second, window_s.value_or(0)), second.ports(), ports, "no longer exists"));
   if (const std::string reason = why_not(before, after); !reason.empty())
     totals.spoil(reason);
   return totals;

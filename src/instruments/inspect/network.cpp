@@ -230,8 +230,10 @@ void find_narrow_receive(const std::vector<PortLoad>& loads, double window_s, Fi
                    "{:.0f}% of {:.1f} MB/s",
                    port, 100 * received.share(), received.all_bytes / window_s / 1e6,
                    100 * sent.share(), sent.all_bytes / window_s / 1e6),
-       "let the peers send to the memory of all ranks by the NICs next to them: compare the NICs "
-       "that each rank has open, and those of the peers, by shmemctl inspect --all on both nodes"});
+       "let the peers send to the memory of all ranks through the NICs next to them: compare the "
+       "NICs "
+       "that each rank has open, and those of the peers, with shmemctl inspect --all on both "
+       "nodes"});
 }
 
 /// All ranks use one and the same device.

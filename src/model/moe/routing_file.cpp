@@ -29,7 +29,7 @@ public:
         return split_blanks(line);
     }
     ++number_;
-    throw bad(fmt::format("the file ends where {} is expected", expected));
+    throw bad(fmt::format("the file ends before {}", expected));
   }
   bool at_end() {
     while (!rest_.empty()) {
@@ -69,7 +69,7 @@ private:
 };
 
 Shape shape_line(Lines& lines) {
-  const std::vector<std::string> words = lines.next("\"ranks N experts N topk N\"");
+  const std::vector<std::string> words = lines.next("the line \"ranks N experts N topk N\"");
   Shape shape;
   shape.n_ranks = lines.named(words, 0, "ranks", 1, max_ranks);
   shape.n_experts = lines.named(words, 2, "experts", 1, 1 << 16);
@@ -83,7 +83,7 @@ Shape shape_line(Lines& lines) {
 }
 
 RankRouting rank_part(Lines& lines, const Shape& shape, std::int32_t rank) {
-  const std::vector<std::string> head = lines.next("the next rank");
+  const std::vector<std::string> head = lines.next("the line of the next rank");
   if (lines.named(head, 0, "rank", 0, shape.n_ranks - 1) != rank)
     throw lines.bad(fmt::format("expected rank {}", rank));
   const std::int32_t tokens = lines.named(head, 2, "tokens", 0, max_tokens_of_file);
@@ -96,7 +96,8 @@ RankRouting rank_part(Lines& lines, const Shape& shape, std::int32_t rank) {
       throw lines.bad(
           fmt::format("token {} has {} choices instead of {}", token, words.size(), shape.top_k));
     for (const std::string& word : words)
-      part.experts.push_back(lines.number(word, "an expert", no_expert, shape.n_experts - 1));
+      part.experts.push_back(
+          lines.number(word, "the index of an expert", no_expert, shape.n_experts - 1));
   }
   return part;
 }
@@ -105,8 +106,9 @@ RankRouting rank_part(Lines& lines, const Shape& shape, std::int32_t rank) {
 
 RecordedRouting parse_routing_file(const std::string& text, const std::string& subject) {
   Lines lines(text, subject);
-  if (join(lines.next("the format"), " ") != routing_file_format)
-    throw lines.bad(std::string("a routing starts with \"") + routing_file_format + "\"");
+  if (join(lines.next("the line that names its format"), " ") != routing_file_format)
+    throw lines.bad(std::string("not a routing file: its first line must be \"") +
+                    routing_file_format + "\"");
   RecordedRouting recorded;
   Shape& shape = recorded.shape;
   shape = shape_line(lines);
@@ -114,7 +116,7 @@ RecordedRouting parse_routing_file(const std::string& text, const std::string& s
     recorded.routing.push_back(rank_part(lines, shape, rank));
     shape.max_tokens = std::max(shape.max_tokens, recorded.routing.back().tokens());
   }
-  const std::vector<std::string> end = lines.next("end");
+  const std::vector<std::string> end = lines.next("the line \"end HASH\"");
   if (end.size() != 2 || end[0] != "end")
     throw lines.bad("expected \"end HASH\"");
   if (!lines.at_end())

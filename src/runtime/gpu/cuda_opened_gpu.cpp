@@ -27,7 +27,7 @@ int choose_device(const cuda::Driver& driver, const GpuPreference& preference, s
   const auto count = static_cast<int>(driver.devices().size());
   if (preference.device >= count) {
     why = "GPU " + std::to_string(preference.device) +
-          ", which the program names, is not there: CUDA shows " + std::to_string(count);
+          ", which the program names, does not exist: CUDA shows " + std::to_string(count);
     return -1;
   }
   if (preference.device >= 0)

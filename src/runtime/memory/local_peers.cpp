@@ -63,7 +63,7 @@ std::string peer_socket_name(const JobSecret& secret, int pe) {
 
 namespace {
 
-constexpr const char* exchange_subject = "exchange of memory on this node";
+constexpr const char* exchange_subject = "exchange of memory handles on this node";
 constexpr int check_interval_ms = 50;
 /// A queue holds about ten datagrams; each pass reads many times that before it continues, and
 /// never follows an endless flood.

@@ -124,15 +124,16 @@ void Exchange::launched(const std::string& failure) const {
 
 void Exchange::require_tokens(std::int32_t tokens) const {
   if (tokens < 0 || tokens > config_.shape.max_tokens)
-    throw wrong_call(fmt::format("{} tokens", tokens),
-                     fmt::format("the exchange is for 0 to {} of a rank", config_.shape.max_tokens),
-                     "make the exchange for as many as a rank may have");
+    throw wrong_call(
+        fmt::format("{} tokens", tokens),
+        fmt::format("the exchange takes 0 to {} from each rank", config_.shape.max_tokens),
+        "make the exchange with a larger max_tokens");
 }
 
 void Exchange::require_phases(Phases phases) const {
   if (phases != Phases::both && !config_.is_low_latency())
-    throw wrong_call("half of a call", "high throughput has whole calls only",
-                     "call it without phases, or make the exchange for low latency");
+    throw wrong_call("halves", "high throughput supports whole calls only",
+                     "pass SHMEMCTL_MOE_BOTH, or make the exchange for low latency");
 }
 
 void Exchange::require_order(const char* call, const std::string& refused) const {
@@ -144,8 +145,8 @@ void Exchange::require_order(const char* call, const std::string& refused) const
 void Exchange::make_plan(std::byte* plan, std::int32_t tokens, const std::int32_t* experts,
                          void* stream) {
   if (config_.is_low_latency())
-    throw wrong_call("plan", "in low latency each dispatch makes its own",
-                     "leave this call out, or make the exchange for high throughput");
+    throw wrong_call("plan", "each dispatch of low latency makes its own",
+                     "omit this call, or make the exchange for high throughput");
   require_tokens(tokens);
   launched(launch_plan(plan, tokens, experts, stream));
 }
@@ -163,8 +164,8 @@ void Exchange::dispatch(std::byte* plan, const TokenInput& input, Phases phases,
 
 void Exchange::pack(std::byte* plan, void* stream) {
   if (!config_.by_expert)
-    throw wrong_call("rows by expert", "the exchange leaves rows by their source",
-                     "make the exchange for rows by expert");
+    throw wrong_call("rows by expert", "the exchange orders rows by source rank",
+                     "make the exchange with rows by expert");
   launched(launch_pack(gpu_.job(),
                        {config_.shape, config_.scales(), low_latency(),
                         in<std::int32_t>(plan, plan_layout_.counts), packed(plan),

@@ -112,7 +112,7 @@ nvshmemx_uniqueid_t to_bytes(const UniqueId& id) {
   }
   if (bytes[sizeof id_mark] == 0)
     throw Error(
-        ExitCode::unavailable, "unique id", "make",
+        ExitCode::unavailable, "nvshmemx_get_uniqueid", "make a unique id",
         "this host has no address that other hosts reach",
         "bring a network interface up, or name one with SHMEMCTL_BOOTSTRAP_UID_SOCK_IFNAME");
   return result;

@@ -37,9 +37,9 @@ std::vector<std::byte> gather(World& world, const void* own, std::size_t size_by
   const auto n_pes = static_cast<std::size_t>(world.rma.n_pes());
   auto* const block = static_cast<std::byte*>(world.allocate((n_pes + 1) * size_bytes, 64));
   if (!block)
-    throw Error(ExitCode::unavailable, "predefined teams", "make",
-                "the host's symmetric heap has no " + std::to_string((n_pes + 1) * size_bytes) +
-                    " bytes left",
+    throw Error(ExitCode::unavailable, "NVSHMEM", "make the predefined teams",
+                "fewer than " + std::to_string((n_pes + 1) * size_bytes) +
+                    " bytes of the host's symmetric heap are free",
                 "raise SHMEMCTL_SYMMETRIC_SIZE");
   std::memcpy(block, own, size_bytes);
   world.collectives.fcollect(team_world, block + size_bytes, block, size_bytes);
@@ -56,7 +56,8 @@ void make(World& world, TeamId expected, const std::vector<int>& members) {
                                                    static_cast<std::uint64_t>(members.front()),
                                                static_cast<int>(me - members.begin()), members);
   if (made != expected)
-    throw Error(ExitCode::unavailable, "predefined team " + std::to_string(expected), "make",
+    throw Error(ExitCode::unavailable, "NVSHMEM",
+                "make predefined team " + std::to_string(expected),
                 made ? "it got number " + std::to_string(*made) : "no number is free",
                 "report this as a bug in shmemctl, with the command line");
 }

@@ -461,8 +461,8 @@ int shmemctl_moe_destroy(shmemctl_moe_t moe) {
     shmemctl_moe_exchange& found = require_of(moe, gpu);
     if (found.plans > 0)
       throw api::wrong_use("shmemctl_moe_destroy", "",
-                           fmt::format("{} of its plans are there", found.plans),
-                           "destroy the plans before");
+                           fmt::format("plans not destroyed: {}", found.plans),
+                           "destroy the plans first");
     delete moe;
   });
 }

@@ -150,7 +150,7 @@ TEST(FileTreeTest, HostileEntriesAreRefused) {
       {tar_entry("a", '1', "", "b"), "hard link"},
       {tar_entry("a", '3'), "neither a file"},
       {tar_entry("a", '6'), "neither a file"},
-      {tar_entry("a", '2'), "without a target"},
+      {tar_entry("a", '2'), "invalid target"},
       {tar_entry("", '0', "x"), "twice"},
       {tar_entry("x", 'x', "99 path=a\n") + tar_entry("a", '0'), "pax header"},
       {tar_entry("x", 'x', "0 path=a\n") + tar_entry("a", '0'), "pax header"},

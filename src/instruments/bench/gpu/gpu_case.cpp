@@ -145,7 +145,7 @@ void GpuCase::launch_and_wait(const char* step, CallScope scope, int ctas, int t
   gpu_->check(); // says more
   throw Error(ExitCode::unavailable,
               "PE " + std::to_string(pe_) + ", GPU " + std::to_string(info.device),
-              std::string("complete ") + step, "an operation of a kernel did not complete",
+              std::string("complete the ") + step, "an operation of a kernel did not complete",
               "run shmemctl bringup to check every pair of PEs");
 }
 
@@ -175,7 +175,7 @@ void GpuCase::measure_timer() {
   quality.resolution_ns = static_cast<double>(seen_.step_ns);
   std::vector<double> times;
   for (int i = 0; i < launches; ++i) {
-    run("an empty kernel", point_.launch.scope, std::max(point_.launch.ctas, 1),
+    run("empty kernel", point_.launch.scope, std::max(point_.launch.ctas, 1),
         std::max(point_.launch.threads, 1),
         [](const KernelLaunch& how) { return launch_empty(how); });
     times.push_back(static_cast<double>(seen_.end_ns - seen_.begin_ns));

@@ -5,7 +5,7 @@
 #include "kernels/moe/cast.h"
 #include "src/base/deadline.h"
 #include "src/instruments/bench/moe/metadata_check.h"
-#include "src/instruments/bench/moe/row_layout.h"
+#include "src/instruments/bench/moe/row_fields.h"
 
 namespace shmemctl::moe {
 

@@ -21,14 +21,14 @@ void fill_bytes(std::vector<T>& values, std::byte byte) {
 
 HostBackend::HostBackend(Rma& rma, std::byte* memory, const Setup& setup, Mutation mutation)
     : rma_(rma), memory_(memory), setup_(setup), mutation_(std::move(mutation)), me_(rma.pe()),
-      mine_((*setup.routing)[static_cast<std::size_t>(rma.pe())]), row_layout_(setup),
+      mine_((*setup.routing)[static_cast<std::size_t>(rma.pe())]), row_fields_(setup),
       combined_(static_cast<std::size_t>(tokens()) * static_cast<std::size_t>(setup.shape.hidden)),
       combined_weights_(setup.combined_weights ? static_cast<std::size_t>(tokens()) *
                                                      static_cast<std::size_t>(setup.shape.top_k)
                                                : 0),
       layout_(setup), active_routing_(*setup.routing) {
   for (std::int32_t token = 0; token < tokens(); ++token)
-    fill_row(setup_, row_layout_, me_, token, send_row(token));
+    fill_row(setup_, row_fields_, me_, token, send_row(token));
 }
 
 std::uint64_t HostBackend::load(const std::uint64_t* word) {
@@ -87,12 +87,12 @@ void HostBackend::put_row(std::byte* target, const std::byte* row, std::int32_t 
     return;
   if (mutates(Mutation::Kind::skipped_chunk) && !skipped_) {
     skipped_ = true;
-    const std::size_t chunk = row_layout_.payload_bytes() / 4;
-    const std::size_t end = row_layout_.payload_bytes();
+    const std::size_t chunk = row_fields_.payload_bytes() / 4;
+    const std::size_t end = row_fields_.payload_bytes();
     put(target, row, end - chunk, rank);
-    return put(target + end, row + end, row_layout_.stride_bytes() - end, rank);
+    return put(target + end, row + end, row_fields_.stride_bytes() - end, rank);
   }
-  put(target, row, row_layout_.stride_bytes(), rank);
+  put(target, row, row_fields_.stride_bytes(), rank);
 }
 
 void HostBackend::fence_rows() {
@@ -183,7 +183,7 @@ std::optional<std::string> HostBackend::verify_dispatch() {
     return fmt::format("rank {} received {} rows, and the routing sends {}", me_, rows.size(),
                        expected.size());
   for (std::size_t row = 0; row < rows.size(); ++row)
-    if (const auto wrong = wrong_row(setup_, row_layout_, expected[row], rows[row]))
+    if (const auto wrong = wrong_row(setup_, row_fields_, expected[row], rows[row]))
       return fmt::format("rank {}, row {}: {}", me_, row, *wrong);
   if (const auto wrong = wrong_counts_or_gaps(rows.size()))
     return fmt::format("rank {}: {}", me_, *wrong);

@@ -7,7 +7,7 @@
 
 #include "src/instruments/bench/moe/backend.h"
 #include "src/instruments/bench/moe/host_layout.h"
-#include "src/instruments/bench/moe/row_layout.h"
+#include "src/instruments/bench/moe/row_fields.h"
 #include "src/runtime/rma.h"
 
 namespace shmemctl::moe {
@@ -102,7 +102,7 @@ protected:
   }
   std::byte* send_row(std::int32_t token) const {
     return memory_ + layout_.send_rows +
-           static_cast<std::size_t>(token) * row_layout_.stride_bytes();
+           static_cast<std::size_t>(token) * row_fields_.stride_bytes();
   }
   /// Puts a token's row, with the mutations of the test.
   void put_row(std::byte* target, const std::byte* row, std::int32_t rank);
@@ -111,7 +111,7 @@ protected:
     return static_cast<std::size_t>(setup_.shape.hidden) * sizeof(std::uint16_t);
   }
   /// A returned row: values, and the top-k weights if combine returns them.
-  std::size_t back_row_bytes() const { return RowLayout::back_bytes(setup_); }
+  std::size_t back_row_bytes() const { return RowFields::back_bytes(setup_); }
   float* weights_of(std::byte* output_row_in) const {
     return reinterpret_cast<float*>(output_row_in + value_row_bytes());
   }
@@ -149,7 +149,7 @@ protected:
   const Mutation mutation_;
   const std::int32_t me_;
   const RankRouting& mine_;
-  const RowLayout row_layout_;
+  const RowFields row_fields_;
   std::vector<RankMask> masks_; ///< by token: where it goes
   std::vector<std::uint16_t> combined_;
   std::vector<float> combined_weights_; ///< [token][choice]
@@ -167,7 +167,7 @@ private:
   static std::size_t row_bytes(const Setup& setup, Direction direction) {
     return direction == Direction::combine
                ? static_cast<std::size_t>(setup.shape.hidden) * sizeof(std::uint16_t)
-               : RowLayout(setup).stride_bytes();
+               : RowFields(setup).stride_bytes();
   }
   /// The size of a row in that direction.
   std::size_t row_bytes(Direction direction) const { return row_bytes(setup_, direction); }

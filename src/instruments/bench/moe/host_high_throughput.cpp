@@ -26,7 +26,7 @@ public:
 
   void poison() override {
     poison_common();
-    const std::size_t row = row_layout_.stride_bytes(), back = back_row_bytes();
+    const std::size_t row = row_fields_.stride_bytes(), back = back_row_bytes();
     const std::size_t all = as_size(setup_.shape.max_rows());
     std::memset(memory_ + layout_.receive, static_cast<int>(poison_byte), all * row);
     std::memset(memory_ + layout_.back, static_cast<int>(poison_byte), all * back);
@@ -44,10 +44,10 @@ public:
 private:
   static std::size_t as_size(std::int32_t value) { return static_cast<std::size_t>(value); }
   std::byte* receive_row(std::int32_t row) const {
-    return memory_ + layout_.receive + as_size(row) * row_layout_.stride_bytes();
+    return memory_ + layout_.receive + as_size(row) * row_fields_.stride_bytes();
   }
   std::byte* relay_row(std::int32_t node, std::int32_t index) const {
-    return memory_ + layout_.relay + token_of_node(node, index) * row_layout_.stride_bytes();
+    return memory_ + layout_.relay + token_of_node(node, index) * row_fields_.stride_bytes();
   }
   std::size_t token_of_node(std::int32_t node, std::int32_t token) const {
     return as_size(node) * as_size(setup_.shape.max_tokens) + as_size(token);
@@ -264,14 +264,14 @@ void HighThroughput::forward_from(std::int32_t node) {
   relayed_[as_size(node)].clear();
   for (std::int32_t index = 0; index < rows; ++index) {
     const std::byte* const row = relay_row(node, index);
-    if (!is_token(row_layout_.source(row)))
+    if (!is_token(row_fields_.source(row)))
       continue;
-    const RankMask ranks = ranks_of_token(setup_.shape, row_layout_.experts(row));
+    const RankMask ranks = ranks_of_token(setup_.shape, row_fields_.experts(row));
     relayed_[as_size(node)].push_back(
-        {row_layout_.source(row).token, ranks_on_node(ranks, node_, setup_.node_ranks)});
+        {row_fields_.source(row).token, ranks_on_node(ranks, node_, setup_.node_ranks)});
     for (const std::int32_t rank : node_peers_)
       if (goes_to(ranks, rank))
-        put(receive_row(next[rank]++), row, row_layout_.stride_bytes(), rank);
+        put(receive_row(next[rank]++), row, row_fields_.stride_bytes(), rank);
   }
   fence_rows();
   for (const std::int32_t rank : node_peers_)
@@ -303,8 +303,8 @@ std::vector<std::byte*> HighThroughput::received_rows() const {
 std::optional<std::string> HighThroughput::wrong_counts_or_gaps(std::size_t rows) const {
   if (expert_counts_ != expected_expert_counts(setup_.shape, *setup_.routing, me_))
     return "the counts of its experts are not those of the routing";
-  const std::size_t used = rows * row_layout_.stride_bytes();
-  const std::size_t all = as_size(setup_.shape.max_rows()) * row_layout_.stride_bytes();
+  const std::size_t used = rows * row_fields_.stride_bytes();
+  const std::size_t all = as_size(setup_.shape.max_rows()) * row_fields_.stride_bytes();
   if (const auto at = first_written(memory_ + layout_.receive + used, all - used))
     return fmt::format("byte {} after its {} rows was written", *at, rows);
   return std::nullopt;
@@ -319,7 +319,7 @@ void HighThroughput::run_experts() {
   std::size_t index = 0;
   for (const std::byte* row : received_rows()) {
     const std::vector<std::uint16_t> read = read_row(setup_, row);
-    const float factor = rank_factor(setup_.shape, row_layout_.experts(row), me_);
+    const float factor = rank_factor(setup_.shape, row_fields_.experts(row), me_);
     auto* const out = reinterpret_cast<std::uint16_t*>(value_row(layout_.results, index++));
     std::transform(read.begin(), read.end(), out,
                    [factor](std::uint16_t x) { return transformed(x, factor); });
@@ -330,11 +330,11 @@ void HighThroughput::run_experts() {
 
 /// The weights of a row that this rank returns: 0 for experts of other ranks.
 void HighThroughput::weigh(const std::byte* row, float* out) const {
-  const std::int32_t* const experts = row_layout_.experts(row);
+  const std::int32_t* const experts = row_fields_.experts(row);
   for (std::int32_t k = 0; k < setup_.shape.top_k; ++k)
     out[k] = setup_.shape.local_expert(experts[k], me_) == no_expert
                  ? 0
-                 : weight_back(row_layout_.weights(row)[k], experts[k]);
+                 : weight_back(row_fields_.weights(row)[k], experts[k]);
 }
 
 Times HighThroughput::combine() {
@@ -369,7 +369,7 @@ void HighThroughput::send_outputs() {
   const std::int32_t local = me_ % setup_.node_ranks;
   std::size_t index = 0;
   for (const std::byte* row : received_rows()) {
-    const RowSource source = row_layout_.source(row);
+    const RowSource source = row_fields_.source(row);
     const std::byte* const result = value_row(layout_.results, index++);
     if (is_token(source))
       put(output_row_in(local, node_of(source.rank, setup_.node_ranks), source.token), result,

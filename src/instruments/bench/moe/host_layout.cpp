@@ -35,20 +35,20 @@ std::size_t max_packed(const Setup& setup) {
 /// Adds parts, and says by what formula.
 class Builder {
 public:
-  Builder(HostLayout& layout) : row_layout_(layout) {}
+  Builder(HostLayout& layout) : layout_(layout) {}
   std::size_t rows(const std::string& name, const std::string& formula, std::size_t count,
                    std::size_t row_bytes) {
     const std::size_t size_bytes = count * row_bytes;
     if (size_bytes > 0)
-      row_layout_.uses.push_back({name, formula, size_bytes});
-    return row_layout_.buffers.add(name, size_bytes);
+      layout_.uses.push_back({name, formula, size_bytes});
+    return layout_.buffers.add(name, size_bytes);
   }
   std::size_t words(const std::string& name, std::int32_t count) {
-    return row_layout_.buffers.add(name, as_size(count) * sizeof(std::uint64_t));
+    return layout_.buffers.add(name, as_size(count) * sizeof(std::uint64_t));
   }
 
 private:
-  HostLayout& row_layout_;
+  HostLayout& layout_;
 };
 
 } // namespace
@@ -56,13 +56,13 @@ private:
 HostLayout::HostLayout(const Setup& setup) {
   const Shape& shape = setup.shape;
   const bool high = setup.mode == Mode::high_throughput;
-  const std::size_t row = RowLayout(setup).stride_bytes();
-  const std::size_t value_row = RowLayout::back_bytes(setup);
+  const std::size_t row = RowFields(setup).stride_bytes();
+  const std::size_t value_row = RowFields::back_bytes(setup);
   const std::size_t ranks = as_size(shape.n_ranks), tokens = as_size(shape.max_tokens);
   // Rows that cross nodes; low latency sends them straight.
   const bool relays = high && setup.n_nodes() > 1;
   const std::size_t nodes = as_size(setup.n_nodes());
-  const std::string value_words = // of a row on its way back, as RowLayout::back_bytes()
+  const std::string value_words = // of a row on its way back, as RowFields::back_bytes()
       setup.combined_weights ? "(hidden * 2 + topk * 4, rounded up to 16)" : "hidden * 2";
   Builder add(*this);
   for (std::size_t* words :

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "src/instruments/bench/moe/buffer_layout.h"
-#include "src/instruments/bench/moe/row_layout.h"
+#include "src/instruments/bench/moe/row_fields.h"
 
 namespace shmemctl::moe {
 

@@ -76,11 +76,11 @@ public:
   void poison() override {
     poison_common();
     std::memset(memory_ + layout_.receive, static_cast<int>(poison_byte),
-                2 * as_size(setup_.shape.max_rows()) * row_layout_.stride_bytes());
+                2 * as_size(setup_.shape.max_rows()) * row_fields_.stride_bytes());
     std::memset(memory_ + layout_.back, static_cast<int>(poison_byte),
                 2 * half_back_rows() * value_row_bytes());
     std::memset(memory_ + layout_.packed, static_cast<int>(poison_byte),
-                layout_.packed_rows * row_layout_.stride_bytes());
+                layout_.packed_rows * row_fields_.stride_bytes());
   }
 
   Times dispatch(bool cached) override;
@@ -102,7 +102,7 @@ private:
     return memory_ + layout_.receive +
            (as_size(buffer) * as_size(setup_.shape.max_rows()) +
             as_size(fixed_slot(setup_.shape, source, index))) *
-               row_layout_.stride_bytes();
+               row_fields_.stride_bytes();
   }
   std::byte* output_row_in(std::int32_t buffer, std::int32_t token, std::int32_t of_token) const {
     return memory_ + layout_.back +
@@ -113,7 +113,7 @@ private:
     return memory_ + layout_.results + index * value_row_bytes();
   }
   std::byte* packed_row(std::int32_t output_row) const {
-    return memory_ + layout_.packed + as_size(output_row) * row_layout_.stride_bytes();
+    return memory_ + layout_.packed + as_size(output_row) * row_fields_.stride_bytes();
   }
   /// The word of `source` in a half.
   std::uint64_t* word(std::size_t signals, std::int32_t buffer, std::int32_t source) const {
@@ -278,7 +278,7 @@ void LowLatency::count_choices() {
   std::fill(expert_counts_.begin(), expert_counts_.end(), 0);
   for (const std::byte* row : received_rows())
     for (std::int32_t k = 0; k < setup_.shape.top_k; ++k)
-      if (const std::int32_t local = setup_.shape.local_expert(row_layout_.experts(row)[k], me_);
+      if (const std::int32_t local = setup_.shape.local_expert(row_fields_.experts(row)[k], me_);
           local != no_expert)
         ++expert_counts_[as_size(local)];
   for (std::int32_t& chosen : expert_counts_)
@@ -289,12 +289,12 @@ void LowLatency::pack() {
   const std::vector<std::byte*> rows = received_rows();
   std::vector<const std::int32_t*> choices;
   for (const std::byte* row : rows)
-    choices.push_back(row_layout_.experts(row));
+    choices.push_back(row_fields_.experts(row));
   packing_ = packing_of(setup_.shape, choices, me_);
   const auto top_k = as_size(setup_.shape.top_k);
   for (std::size_t i = 0; i < packing_.output_rows.size(); ++i)
     if (packing_.output_rows[i] >= 0)
-      std::memcpy(packed_row(packing_.output_rows[i]), rows[i / top_k], row_layout_.stride_bytes());
+      std::memcpy(packed_row(packing_.output_rows[i]), rows[i / top_k], row_fields_.stride_bytes());
 }
 
 void LowLatency::run_packed_experts() {
@@ -317,11 +317,11 @@ void LowLatency::run_experts() {
   std::size_t index = 0;
   for (const std::byte* row : received_rows()) {
     const std::vector<std::uint16_t> read = read_row(setup_, row);
-    const std::int32_t* const experts = row_layout_.experts(row);
+    const std::int32_t* const experts = row_fields_.experts(row);
     if (!weighted()) {
       auto* const out = reinterpret_cast<std::uint16_t*>(result_row(index++));
       std::transform(read.begin(), read.end(), out, [&](std::uint16_t x) {
-        return partial_row(x, setup_.shape, experts, row_layout_.weights(row), me_);
+        return partial_row(x, setup_.shape, experts, row_fields_.weights(row), me_);
       });
       continue;
     }
@@ -366,7 +366,7 @@ void LowLatency::put_outputs() {
   const std::int32_t buffer = buffer_of_epoch(back_epoch_);
   std::size_t index = 0, choice = 0;
   for (const std::byte* row : received_rows()) {
-    const RowSource home = row_layout_.source(row);
+    const RowSource home = row_fields_.source(row);
     const bool comes = is_token(home) && !is_masked(home.rank);
     if (!weighted()) {
       if (comes)
@@ -376,7 +376,7 @@ void LowLatency::put_outputs() {
       continue;
     }
     for (std::int32_t k = 0; k < setup_.shape.top_k; ++k, ++choice) {
-      if (setup_.shape.local_expert(row_layout_.experts(row)[k], me_) == no_expert)
+      if (setup_.shape.local_expert(row_fields_.experts(row)[k], me_) == no_expert)
         continue;
       const std::size_t at = setup_.by_expert ? as_size(packing_.output_rows[choice]) : index++;
       if (comes)
@@ -390,7 +390,7 @@ void LowLatency::add_up_all() {
   const auto channels = as_size(setup_.shape.hidden);
   for (std::int32_t token = 0; token < tokens(); ++token) {
     const std::int32_t* const experts = active_routing()[as_size(me_)].choices(token);
-    const float* const weights = row_layout_.weights(send_row(token));
+    const float* const weights = row_fields_.weights(send_row(token));
     const RankMask mask = ranks_of_token(setup_.shape, experts);
     std::vector<float> totals(channels);
     for (std::int32_t i = 0; i < per_token(); ++i) {
@@ -427,7 +427,7 @@ std::optional<std::string> LowLatency::wrong_counts_or_gaps(std::size_t /*rows*/
       const std::int32_t used = come_[as_size(source)];
       if (const auto at =
               first_written(slot(buffer, source, used),
-                            as_size(setup_.shape.max_tokens - used) * row_layout_.stride_bytes()))
+                            as_size(setup_.shape.max_tokens - used) * row_fields_.stride_bytes()))
         return fmt::format("byte {} after the {} rows of rank {} was written", *at, used, source);
     }
   return setup_.by_expert ? wrong_packed() : std::nullopt;
@@ -444,13 +444,13 @@ std::optional<std::string> LowLatency::wrong_packed() const {
       return fmt::format("expert {} here has {} packed rows, and the routing sends {}", expert,
                          packing_.counts[expert], rows.size());
     for (const RowSource& row : rows)
-      if (const auto wrong = wrong_row(setup_, row_layout_, row, packed_row(output_row++)))
+      if (const auto wrong = wrong_row(setup_, row_fields_, row, packed_row(output_row++)))
         return fmt::format("packed row {} of expert {} here: {}", output_row - 1, expert, *wrong);
     const std::int32_t end = expert + 1 < expected.rows.size()
                                  ? expected.offsets[expert + 1]
                                  : static_cast<std::int32_t>(layout_.packed_rows);
     if (first_written(packed_row(output_row),
-                      as_size(end - output_row) * row_layout_.stride_bytes()))
+                      as_size(end - output_row) * row_fields_.stride_bytes()))
       return fmt::format("something was written after the packed rows of expert {} here", expert);
   }
   return std::nullopt;

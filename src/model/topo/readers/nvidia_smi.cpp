@@ -206,7 +206,7 @@ private:
     const std::string& last = table_.columns.back();
     if (at == words.size() && last.size() <= 3 &&
         (starts_with("GPU", last) || starts_with("NIC", last)))
-      throw table_error(subject_, number, "the line of titles is cut: it ends with " + last);
+      throw table_error(subject_, number, "the header line is cut off: it ends with " + last);
     affinity_titles(words, at);
   }
 

@@ -34,14 +34,14 @@ Scenarios providers() {
                                       "",
                                       {},
                                       "it has no provider for it: efa: No data available",
-                                      "name a provider that is there"};
+                                      "name an available provider"};
   const fabric::ProviderPresence no_library{
       "", "", {}, "libfabric cannot be opened: no such file", "install libfabric1"};
   const auto nothing = [](Machine&) {};
   return {
       {id, "there", nothing, pass, "efa with rdmap0s8, rdmap1s8", "", provider(efa, found)},
       {id, "not there, and nothing else can use the NICs", nothing, fail, "there are EFA devices",
-       "name a provider that is there", provider(efa, none)},
+       "name an available provider", provider(efa, none)},
       {id, "not there, and other transports can", nothing, warning, "libfabric 1.17",
        "name a provider", provider(verbs, none)},
       {id, "no library", nothing, fail, "efa, because", "install libfabric1",

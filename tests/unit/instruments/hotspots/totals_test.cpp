@@ -204,8 +204,8 @@ TEST(CompareTrees, WhatOnlyOneTreeHasIsUnknown) {
   after.set("mlx5_0", "hw_counters/new", "5");
   const auto totals =
       compare_trees(before.sysroot(), hca_node(1), after.sysroot(), hca_node(2), std::nullopt);
-  EXPECT_EQ(total_of(totals, "old").problem, "is not there any more");
-  EXPECT_EQ(total_of(totals, "new").problem, "was not there before");
+  EXPECT_EQ(total_of(totals, "old").problem, "no longer exists");
+  EXPECT_EQ(total_of(totals, "new").problem, "did not exist before");
   EXPECT_EQ(total_of(totals, "old").delta, std::nullopt);
   EXPECT_EQ(total_of(totals, "new").delta, std::nullopt);
 }

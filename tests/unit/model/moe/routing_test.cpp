@@ -259,12 +259,12 @@ TEST(RoutingFile, BadLinesAreNamed) {
   expect_says(said("3 -1", "3"), "1 choices instead of 2");
   expect_says(said("3 -1", "3 x"), "x");
   expect_says(said("2 0", "2 2"), "chosen twice");
-  expect_says(said("routing 1", "routing 2"), "a routing starts with");
+  expect_says(said("routing 1", "routing 2"), "not a routing file: its first line must be");
   expect_says(said("experts 4", "experts 5"), "nearest legal value");
   expect_says(said("ranks 2", "ranks 65"), "from 1 to 64");
   expect_says(said("topk 2", "topk 5"), "num-topk");
   expect_says(said("rank 1", "rank 0"), "rank 1");
-  expect_says(said("tokens 2", "tokens 3"), "an expert is end");
+  expect_says(said("tokens 2", "tokens 3"), "the index of an expert is end");
   expect_says(said("tokens 2", "tokens 1"), "end HASH");
   expect_says(said("tokens 2", "tokens 99999999999"), "tokens");
   expect_says(said("end -", "end 0123"), "hash");

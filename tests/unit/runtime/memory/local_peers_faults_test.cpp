@@ -38,14 +38,14 @@ std::string message_of(const Function& function, ExitCode code) {
 TEST(LocalPeersFaults, ATimeoutNamesTheMissingPes) {
   const auto peers = make_local_peers(new_secret(), {4, 7, 8}, 0, {});
   EXPECT_EQ(message_of([&] { peers->exchange(-1, in_seconds(0.1)); }, ExitCode::deadline),
-            "exchange of memory on this node: cannot wait for PEs 7, 8: timed out");
+            "exchange of memory handles on this node: cannot wait for PEs 7, 8: timed out");
 }
 
 TEST(LocalPeersFaults, DeadlineNamesAFewOfMany) {
   const auto peers = make_local_peers(new_secret(), {0, 1, 2, 3, 4, 5, 6}, 0, {});
-  EXPECT_EQ(
-      message_of([&] { peers->exchange(-1, in_seconds(0.05)); }, ExitCode::deadline),
-      "exchange of memory on this node: cannot wait for PEs 1, 2, 3, 4, and 2 more: timed out");
+  EXPECT_EQ(message_of([&] { peers->exchange(-1, in_seconds(0.05)); }, ExitCode::deadline),
+            "exchange of memory handles on this node: cannot wait for PEs 1, 2, 3, 4, and 2 more: "
+            "timed out");
 }
 
 TEST(LocalPeersFaults, NamesOnlyThePeThatSentNothing) {
@@ -59,7 +59,8 @@ TEST(LocalPeersFaults, NamesOnlyThePeThatSentNothing) {
   const std::string of_first =
       message_of([&] { first->exchange(-1, in_seconds(3)); }, ExitCode::deadline);
   thread.join();
-  const std::string wanted = "exchange of memory on this node: cannot wait for PE 2: timed out";
+  const std::string wanted =
+      "exchange of memory handles on this node: cannot wait for PE 2: timed out";
   EXPECT_EQ(of_first, wanted);
   EXPECT_EQ(of_second, wanted);
 }
@@ -144,7 +145,7 @@ TEST_F(LocalPeersForeignMessages, ADuplicateMessageCountsOnce) {
   const PeerDatagram old = encode({1, 0, 0, true}, secret_);
   ASSERT_TRUE(send_to_name(name_, old.data(), old.size(), {zero.get()}));
   EXPECT_EQ(message_of([&] { peers_->exchange(-1, in_seconds(0.1)); }, ExitCode::deadline),
-            "exchange of memory on this node: cannot wait for PE 1: timed out");
+            "exchange of memory handles on this node: cannot wait for PE 1: timed out");
   EXPECT_EQ(open_descriptors(), before + 1); // the socket of `other`
 }
 

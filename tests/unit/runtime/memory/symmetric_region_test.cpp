@@ -191,13 +191,10 @@ TEST(SymmetricRegion, AFailedStepIsUnmappedOnAllPes) {
     } catch (const Error& error) {
       message = error.message();
     }
-    require(
-        message.find(
-            pe == 1
-                ? "the test's memory for the region 'heap': cannot import"
-                : "exchange of memory on this node for the region 'heap': cannot wait for PE 1") ==
-            0,
-        message);
+    require(message.find(pe == 1 ? "the test's memory for the region 'heap': cannot import"
+                                 : "exchange of memory handles on this node for the region 'heap': "
+                                   "cannot wait for PE 1") == 0,
+            message);
     require(region.size_bytes() == step_bytes, "the size of before");
     require(words(region.base())[0] == 42, "what was there stays");
     for (int slot = 0; slot < n_pes; ++slot) {

@@ -101,7 +101,7 @@ TEST(MoeMutation, OneChangedByteIsFound) {
           // The last slot of all is a gap in this routing, of either mode.
           const std::size_t slots =
               static_cast<std::size_t>(drive.setup.shape.max_rows()) * (low ? 2 : 1);
-          me.heap[layout.receive + slots * RowLayout(drive.setup).stride_bytes() - 1] =
+          me.heap[layout.receive + slots * RowFields(drive.setup).stride_bytes() - 1] =
               std::byte{0};
           EXPECT_NE(backend->verify_dispatch().value_or("").find("was written"), std::string::npos);
           me.collectives->barrier(team_world);
@@ -120,7 +120,7 @@ TEST(MoeMutation, OneChangedByteOfPackedRowsIsFound) {
   TeamWorldOptions options;
   options.heap_bytes = host_backend_bytes(drive.setup) / 4096 * 4096 + 8192;
   const std::size_t packed = HostLayout(drive.setup).packed;
-  const std::size_t row = RowLayout(drive.setup).stride_bytes();
+  const std::size_t row = RowFields(drive.setup).stride_bytes();
   run_team_world(
       2,
       [&](TeamPe& me) {

@@ -1,5 +1,6 @@
-// A row as the host backend sends it: values, scales and metadata are contiguous, so that one put
-// carries the whole row.
+// The fields within one row as the host backend sends it: values, scales and metadata are
+// contiguous, so that one put carries the whole row. Which slot a token's row takes at its
+// destination is in src/model/moe/plan.h.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +13,10 @@
 
 namespace shmemctl::moe {
 
-class RowLayout {
+/// Where each field of a row begins.
+class RowFields {
 public:
-  explicit RowLayout(const Setup& setup);
+  explicit RowFields(const Setup& setup);
   /// From one row to the next: a multiple of 16.
   std::size_t stride_bytes() const { return stride_bytes_; }
   /// Values and scales.
@@ -37,12 +39,12 @@ private:
 };
 
 /// Writes a token's row as its rank sends it.
-void fill_row(const Setup& setup, const RowLayout& layout, std::int32_t rank, std::int32_t token,
+void fill_row(const Setup& setup, const RowFields& fields, std::int32_t rank, std::int32_t token,
               std::byte* row);
 
 /// What is wrong with a received row that should come from `source`; nothing if it is right to the
 /// bit.
-std::optional<std::string> wrong_row(const Setup& setup, const RowLayout& layout, RowSource source,
+std::optional<std::string> wrong_row(const Setup& setup, const RowFields& fields, RowSource source,
                                      const std::byte* row);
 
 /// What an expert reads of a received row: BF16.

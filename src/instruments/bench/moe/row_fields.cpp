@@ -1,4 +1,4 @@
-#include "src/instruments/bench/moe/row_layout.h"
+#include "src/instruments/bench/moe/row_fields.h"
 
 #include <cstring>
 
@@ -56,7 +56,7 @@ const char* to_string(Combine combine) {
   return "rows";
 }
 
-RowLayout::RowLayout(const Setup& setup)
+RowFields::RowFields(const Setup& setup)
     : payload_bytes_(static_cast<std::size_t>(setup.shape.row_bytes(setup.format))),
       source_at_(round_up(payload_bytes_, sizeof(RowSource))),
       experts_at_(source_at_ + sizeof(RowSource)),
@@ -65,51 +65,51 @@ RowLayout::RowLayout(const Setup& setup)
           round_up(weights_at_ + static_cast<std::size_t>(setup.shape.top_k) * sizeof(float), 16)) {
 }
 
-std::size_t RowLayout::back_bytes(const Setup& setup) {
+std::size_t RowFields::back_bytes(const Setup& setup) {
   const auto weights =
       static_cast<std::size_t>(setup.combined_weights ? setup.shape.top_k : 0) * sizeof(float);
   return static_cast<std::size_t>(setup.shape.hidden) * sizeof(std::uint16_t) +
          round_up(weights, 16);
 }
 
-RowSource RowLayout::source(const std::byte* row) const {
+RowSource RowFields::source(const std::byte* row) const {
   RowSource source{};
   std::memcpy(&source, row + source_at_, sizeof source);
   return source;
 }
-void RowLayout::set_source(std::byte* row, RowSource source) const {
+void RowFields::set_source(std::byte* row, RowSource source) const {
   std::memcpy(row + source_at_, &source, sizeof source);
 }
-std::int32_t* RowLayout::experts(std::byte* row) const {
+std::int32_t* RowFields::experts(std::byte* row) const {
   return reinterpret_cast<std::int32_t*>(row + experts_at_);
 }
-const std::int32_t* RowLayout::experts(const std::byte* row) const {
+const std::int32_t* RowFields::experts(const std::byte* row) const {
   return reinterpret_cast<const std::int32_t*>(row + experts_at_);
 }
-float* RowLayout::weights(std::byte* row) const {
+float* RowFields::weights(std::byte* row) const {
   return reinterpret_cast<float*>(row + weights_at_);
 }
-const float* RowLayout::weights(const std::byte* row) const {
+const float* RowFields::weights(const std::byte* row) const {
   return reinterpret_cast<const float*>(row + weights_at_);
 }
 
-void fill_row(const Setup& setup, const RowLayout& layout, std::int32_t rank, std::int32_t token,
+void fill_row(const Setup& setup, const RowFields& fields, std::int32_t rank, std::int32_t token,
               std::byte* row) {
   const std::uint32_t key = key_of(setup, {rank, token});
-  std::memset(row, 0, layout.stride_bytes());
+  std::memset(row, 0, fields.stride_bytes());
   const std::vector<std::byte> payload = payload_of(setup, key);
   std::memcpy(row, payload.data(), payload.size());
-  layout.set_source(row, {rank, token});
+  fields.set_source(row, {rank, token});
   const auto top_k = static_cast<std::size_t>(setup.shape.top_k);
   const RankRouting& routing = (*setup.routing)[static_cast<std::size_t>(rank)];
-  std::memcpy(layout.experts(row), routing.choices(token), top_k * sizeof(std::int32_t));
+  std::memcpy(fields.experts(row), routing.choices(token), top_k * sizeof(std::int32_t));
   const std::vector<float> weights = expected_weights(key, setup.shape.top_k);
-  std::memcpy(layout.weights(row), weights.data(), top_k * sizeof(float));
+  std::memcpy(fields.weights(row), weights.data(), top_k * sizeof(float));
 }
 
-std::optional<std::string> wrong_row(const Setup& setup, const RowLayout& layout, RowSource source,
+std::optional<std::string> wrong_row(const Setup& setup, const RowFields& fields, RowSource source,
                                      const std::byte* row) {
-  const RowSource found = layout.source(row);
+  const RowSource found = fields.source(row);
   if (!(found == source))
     return fmt::format("expected {}, found {}", name_of(source), name_of(found));
   const std::uint32_t key = key_of(setup, source);
@@ -120,11 +120,11 @@ std::optional<std::string> wrong_row(const Setup& setup, const RowLayout& layout
                          static_cast<unsigned>(payload[at]), static_cast<unsigned>(row[at]));
   const auto top_k = static_cast<std::size_t>(setup.shape.top_k);
   const RankRouting& routing = (*setup.routing)[static_cast<std::size_t>(source.rank)];
-  if (std::memcmp(layout.experts(row), routing.choices(source.token),
+  if (std::memcmp(fields.experts(row), routing.choices(source.token),
                   top_k * sizeof(std::int32_t)) != 0)
     return fmt::format("{}: its choices are not those of the routing", name_of(source));
   const std::vector<float> weights = expected_weights(key, setup.shape.top_k);
-  if (std::memcmp(layout.weights(row), weights.data(), top_k * sizeof(float)) != 0)
+  if (std::memcmp(fields.weights(row), weights.data(), top_k * sizeof(float)) != 0)
     return fmt::format("{}: its weights are not those that it was sent with", name_of(source));
   return std::nullopt;
 }
