@@ -260,6 +260,11 @@ void sort_like(const std::vector<std::string>& names, std::vector<BenchCase>& ca
             [&](const BenchCase& a, const BenchCase& b) { return position(a) < position(b); });
 }
 
+/// Nothing for no note.
+std::string note_line(const std::string& note, const TextStyle& style) {
+  return note.empty() ? "" : wrapped(safe_text(note), style.width, 4) + "\n";
+}
+
 /// The last step of the ladder, MoE, and what each step costs.
 void climb(const BenchFlags& flags, JobSession& session, Runtime& runtime, Rows& rows) {
   const moe::BackendKind kind = check_launch(launch_flags(flags)) == MemoryKind::gpu
@@ -275,7 +280,9 @@ void climb(const BenchFlags& flags, JobSession& session, Runtime& runtime, Rows&
   if (const auto finding = ladder_finding(rungs))
     session.report().findings.push_back(*finding);
   if (session.wants_text())
-    std::cout << ladder_text(rungs, rows.style()) << '\n' << std::flush;
+    std::cout << ladder_text(rungs, rows.style())
+              << note_line(ladder_note(steps, rungs), rows.style()) << '\n'
+              << std::flush;
 }
 
 ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& session,
@@ -559,9 +566,11 @@ void add_bench(CLI::App& app, Context& context) {
   command->add_flag(
       "--list", flags->list,
       "List the cases, what each measures and how, and exit (with --initiator: only its cases)");
-  command->add_flag("--ladder", flags->ladder,
-                    "Measure one path step by step and show what each step loses: memcpy, the "
-                    "transport alone, put, MoE dispatch (at one size: --sizes, default 1M)");
+  command->add_flag(
+      "--ladder", flags->ladder,
+      "Measure one path step by step and show what each step loses: memcpy or RDMA "
+      "writes by verbs, the transport alone, put, MoE dispatch (at one size: --sizes, "
+      "default 1M)");
   command->add_flag("--self-test", flags->self_test,
                     "Test the engine itself: measure known delays and rates, and compare");
   add_sweep_flags(*command, *flags);

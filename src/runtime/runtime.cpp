@@ -138,6 +138,10 @@ const std::string& Runtime::no_gpu_reason() const {
   return impl_->no_gpu_reason;
 }
 
+TransportSetup Runtime::transport_setup() {
+  return impl_->transport_setup();
+}
+
 Buffers& Runtime::buffers() {
   return *impl_->buffers;
 }

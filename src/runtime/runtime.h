@@ -112,6 +112,8 @@ public:
   /// How the transport beyond the node was found.
   const RemoteChoice& remote_choice() const;
   const State& state() const; ///< the published mirror
+  /// What transports of this job are made with; its options and health live as long as the runtime.
+  TransportSetup transport_setup();
   FailureDetector& failure_detector();
 
   Rma& rma();

@@ -9,7 +9,7 @@ WORD = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)+)"')
 # Words of that shape in the files that make findings, and what they are.
 NO_IDS = {
     "cases": {"all-to-all", "atomic-fetch-add", "fabric-latency", "fabric-nic", "fabric-pair", "gpu-link", "moe-cached-dispatch", "moe-combine", "moe-dispatch",
-              "moe-round-trip", "put-latency", "put-pingpong", "put-signal-pingpong", "transport-put"},
+              "moe-round-trip", "put-latency", "put-pingpong", "put-signal-pingpong", "transport-put", "verbs-write"},
     "checks": {"bench-gpu", "buffer-check", "gpu-heap", "gpu-links", "gpu-paths", "self-test"},
     "fabrics": {"fat-tree"},
     "faults": {"moe-middle"},

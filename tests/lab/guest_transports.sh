@@ -21,6 +21,8 @@ job nodes run -n 4 --nodes 2 bringup
 UCX_TLS=rc_verbs,ud_verbs,self UCX_IB_GID_INDEX=0 job ucx run -n 2 bringup --transport ucx
 FI_UNIVERSE_SIZE=8 job libfabric run -n 2 bringup --transport libfabric --libfabric-provider verbs
 job bench run -n 2 bench put get atomic-fetch-add -e 4K --quick --transport ibrc
+job ladder run -n 2 bench --ladder --quick --transport ibrc
+job writes run -n 2 bench verbs-write verbs-write-latency -e 64K --bidir --quick --transport ibrc
 
 # What cannot work: each says what and where.
 job gid run -n 2 bringup --transport ibrc --ib-gid-index 77

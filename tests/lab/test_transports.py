@@ -67,6 +67,25 @@ class OneMachine(unittest.TestCase):
         self.assertNotIn("lifespan", moved)
         self.assertNotIn("traffic-elsewhere", {row["id"] for row in report["findings"]})
 
+    def test_the_ladder_has_rdma_writes(self):
+        """Below the transport: the same bytes on queue pairs of the case's own."""
+        rows = {row["case"]: row for row in self.report("ladder")["results"]}
+        row = rows["verbs-write"]
+        self.assertEqual((row["status"], row["verified"]), ("pass", "passed"), row.get("reason"))
+        self.assertEqual(row["path"]["transports"], ["verbs"])
+        self.assertEqual(row["path"]["nics"], ["rxe0"])
+        self.assertEqual({rows[name]["verified"] for name in ("transport-put", "put")}, {"passed"})
+        text = self.text("ladder.text")
+        self.assertRegex(text, r"(?m)^verbs-write +[0-9.]+ .*\ntransport-put +[0-9.]+ .*\nput +[0-9.]+ ")
+        self.assertNotIn("are no step", text)
+
+    def test_rdma_writes_are_verified_both_ways(self):
+        report = self.report("writes")
+        self.assertEqual({row["case"] for row in report["results"]}, {"verbs-write", "verbs-write-latency"})
+        self.assertGreaterEqual(len(report["results"]), 6)
+        self.assertEqual({(row["status"], row["verified"]) for row in report["results"]}, {("pass", "passed")})
+        self.assertNotIn("traffic-elsewhere", {row["id"] for row in report["findings"]})
+
     def assert_refused(self, name, code, *words):
         self.assertEqual(self.text(name), f"{code}\n", self.text(name + ".errors"))
         for word in words:

@@ -57,6 +57,16 @@ public:
   std::string connection(int pe) const override;
   std::vector<NicPair> nics_to(int pe) const override;
 
+  // For who posts on its QPs without its operations (raw_writes.cpp).
+  /// Why this transport cannot be used here; "" if it can.
+  const std::string& unusable_reason() const { return reason_; }
+  JobView& view() { return job_; }
+  /// nullptr without connections.
+  const rc::LocalMemory* local_memory() const { return local_.get(); }
+  const rc::RemoteMemory& remote_memory() const { return remote_; }
+  /// Throws Error (unavailable) without connections.
+  const QpSet& first_qp_set() const { return qp_set(0); }
+
 private:
   /// A port of a device that the survey has found.
   struct Found {

@@ -146,6 +146,9 @@ public:
   /// What carries this PE's operations, if that is not the transport of the heap that the point's
   /// launch names: "registered buffer (zero-copy)". Asked after prepare(). Empty: that transport.
   virtual std::vector<std::string> carriers() const { return {}; }
+  /// Bytes that it has moved so far beside the transports of the runtime, by port, as those count
+  /// theirs. Asked after prepare().
+  virtual std::vector<NicTraffic> traffic() const { return {}; }
   /// A sample has a multiple of this number of iterations: the size of a window, where iterate()
   /// completes a window of operations at once. The same on all PEs.
   virtual std::uint64_t batch_multiple() const { return 1; }

@@ -220,6 +220,12 @@ static std::vector<CaseRow> make_table() {
   const std::string without_proxy =
       " The same call without the proxy, on the same transport, is timed before each sample.";
 
+  const std::string posted_by_verbs =
+      "ibv_post_send posts RDMA writes of registered host memory on RC queue pairs of the case's "
+      "own, one for each pair of ports that the transport uses, which take turns.";
+  const std::string if_over_verbs =
+      " Requires that ibrc, ibdevx or ibgda carries puts to the peer.";
+
   // What is verified.
   const std::string slots = "each slot holds the data of its last operation (data that depends on "
                             "the iteration and on the PE it comes from), and nothing else was "
@@ -301,6 +307,11 @@ static std::vector<CaseRow> make_table() {
        {kernel(MAKER(store_latency_by_gpu), pairwise, to_4M, thread, "One thread stores, followed by a fence.")}},
       {"store-pingpong", reference, latency, "half the round-trip time of a plain store: the reference for ping-pongs", messages,
        {kernel(MAKER(store_pingpong_by_gpu), pingpong, unsized, thread, "One thread of each PE stores to the peer's mapped memory and polls its own memory with acquire loads, without the API.")}},
+
+      {"verbs-write", verbs_group, bandwidth, "bandwidth of RDMA writes by libibverbs alone: the reference for put over ibrc, ibdevx and ibgda", slots,
+       {host(MAKER(verbs_write_by_host), pairwise, to_4M, posted_by_verbs + " The slots and windows are those of put, and the CQ is polled until a window is complete." + if_over_verbs)}},
+      {"verbs-write-latency", verbs_group, latency, "latency of an RDMA write by libibverbs alone until its completion: the reference for put-latency over ibrc, ibdevx and ibgda", slots,
+       {host(MAKER(verbs_write_latency_by_host), pairwise, to_4M, posted_by_verbs + " The CQ is polled for the completion of each before the next one." + if_over_verbs)}},
 
       {"host-to-device", host_link, bandwidth, "bandwidth of copies from page-locked host memory to the GPU", last_copy,
        {stream(MAKER(host_to_device_by_gpu), own_gpu, to_64M, copied)}},

@@ -13,6 +13,8 @@ namespace shmemctl::bench {
 
 /// CaseInfo::group of the cases whose reference is the same call without the proxy.
 inline constexpr const char* proxy_group = "proxy";
+/// That of the cases that post on queue pairs of their own, where the transport is over verbs.
+inline constexpr const char* verbs_group = "verbs";
 
 /// The names of all cases by group, each once, in lines of at most `width` columns: for --help.
 std::string case_names_text(int width);

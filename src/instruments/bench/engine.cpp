@@ -103,7 +103,7 @@ private:
     std::vector<double> sample_s;
     const Usage before = usage();
     const TcpCounters tcp_before = read_tcp_counters(sysroot_);
-    const std::vector<NicTraffic> moved_before = traffic_of(runtime_);
+    const std::vector<NicTraffic> moved_before = traffic_with(*body);
     const std::map<std::string, std::uint64_t> ran_before = thread_run_ns(sysroot_);
     if (plan.measured)
       own = take_samples(sampler, job_, plan, effort_,
@@ -117,7 +117,7 @@ private:
     if (std::vector<std::string> carriers = body->carriers(); !carriers.empty())
       own_use.transports = std::move(carriers);
     own_use.measures = sampler.measures();
-    own_use.ports = ports_used(runtime_.node(), moved_before, traffic_of(runtime_), &sysroot_);
+    own_use.ports = ports_used(runtime_.node(), moved_before, traffic_with(*body), &sysroot_);
     own_use.tcp = change_between(tcp_before, read_tcp_counters(sysroot_));
     const std::vector<PathUse> uses = gather_paths(runtime_, own_use);
     own.measures = sampler.measures();
@@ -146,6 +146,23 @@ private:
              words);
     rows_.back().time_s = static_cast<double>(SteadyClock().now_ns() - begun_ns) * 1e-9;
     check_for_stall(sample_s, uses, words);
+  }
+
+  /// By port: what the transports have moved, and the case without them.
+  std::vector<NicTraffic> traffic_with(const Case& body) const {
+    std::vector<NicTraffic> all = traffic_of(runtime_);
+    for (const NicTraffic& own : body.traffic()) {
+      const auto known = std::find_if(all.begin(), all.end(),
+                                      [&own](const NicTraffic& one) { return one.nic == own.nic; });
+      if (known == all.end()) {
+        all.push_back(own);
+        continue;
+      }
+      known->put_bytes += own.put_bytes;
+      known->get_bytes += own.get_bytes;
+      known->operations += own.operations;
+    }
+    return all;
   }
 
   /// Collective.

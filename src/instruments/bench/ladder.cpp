@@ -10,6 +10,7 @@ namespace shmemctl::bench {
 namespace {
 
 constexpr double bits_per_byte = 8;
+constexpr const char *memcpy_case = "memcpy", *verbs_case = "verbs-write";
 
 /// Where the runtime cannot copy by itself, nothing is faster than the link.
 std::optional<Rung> link_of(const std::vector<ResultRow>& rows) {
@@ -32,8 +33,9 @@ std::size_t worst_of(const std::vector<Rung>& rungs) {
 } // namespace
 
 std::vector<std::string> ladder_cases(Initiator initiator) {
-  return initiator == Initiator::gpu ? std::vector<std::string>{"st", "put"}
-                                     : std::vector<std::string>{"memcpy", "transport-put", "put"};
+  return initiator == Initiator::gpu
+             ? std::vector<std::string>{"st", "put"}
+             : std::vector<std::string>{memcpy_case, verbs_case, "transport-put", "put"};
 }
 
 std::vector<Rung> rungs_of(const std::vector<ResultRow>& rows) {
@@ -46,6 +48,20 @@ std::vector<Rung> rungs_of(const std::vector<ResultRow>& rows) {
       rungs.push_back({row.case_name, *rate});
   }
   return rungs;
+}
+
+std::string ladder_note(const std::vector<ResultRow>& rows, const std::vector<Rung>& rungs) {
+  std::string reason;
+  for (const ResultRow& row : rows) {
+    if (row.case_name == memcpy_case && row.bandwidth_GBps)
+      return "";
+    if (row.case_name == verbs_case && row.status == RowStatus::skip)
+      reason = row.reason;
+  }
+  return reason.empty() || rungs.size() < 2
+             ? ""
+             : fmt::format("RDMA writes by verbs are no step: {}; the first step is {}", reason,
+                           rungs.front().name);
 }
 
 std::string ladder_text(const std::vector<Rung>& rungs, const TextStyle& style) {

@@ -46,6 +46,41 @@ TEST(Ladder, BetweenMachinesTheLinkIsTheFirstStep) {
   EXPECT_DOUBLE_EQ(rungs[0].GBps, 50);
 }
 
+/// Of a path over verbs: after the link's rate, and before the transport.
+TEST(Ladder, WritesByVerbsAreAStep) {
+  std::vector<ResultRow> rows = {row_of("memcpy", std::nullopt), row_of("verbs-write", 48),
+                                 row_of("transport-put", 45), row_of("put", 44)};
+  rows[0].status = RowStatus::skip;
+  rows[1].link_fraction = 0.96;
+  rows[1].limited_by = "mlx5_0:1 on n1, 400 Gb/s";
+  const std::vector<Rung> rungs = rungs_of(rows);
+  ASSERT_EQ(rungs.size(), 4u);
+  EXPECT_DOUBLE_EQ(rungs[0].GBps, 50);
+  EXPECT_EQ(rungs[1].name, "verbs-write");
+  EXPECT_EQ(ladder_note(rows, rungs), "");
+}
+
+TEST(Ladder, WhyThereAreNoWritesByVerbs) {
+  std::vector<ResultRow> rows = {row_of("memcpy", std::nullopt),
+                                 row_of("verbs-write", std::nullopt), row_of("put", 40)};
+  rows[0].status = rows[1].status = RowStatus::skip;
+  rows[1].reason = "PE 0: mlx5_0:1: the port is DOWN";
+  rows[2].link_fraction = 0.8;
+  rows[2].limited_by = "eth0 on n1, 400 Gb/s";
+  const std::vector<Rung> rungs = rungs_of(rows);
+  ASSERT_EQ(rungs.size(), 2u);
+  EXPECT_EQ(ladder_note(rows, rungs),
+            "RDMA writes by verbs are no step: PE 0: mlx5_0:1: the port is DOWN; the first step is "
+            "limit: eth0 on n1, 400 Gb/s");
+  rows[0] = row_of("memcpy", 50); // stands in their place
+  EXPECT_EQ(ladder_note(rows, rungs_of(rows)), "");
+}
+
+TEST(Ladder, TheStepsBelowPut) {
+  EXPECT_EQ(ladder_cases(Initiator::host),
+            (std::vector<std::string>{"memcpy", "verbs-write", "transport-put", "put"}));
+}
+
 TEST(Ladder, OneStepIsNone) {
   const std::vector<Rung> rungs = rungs_of({row_of("put", 1), row_of("memcpy", std::nullopt)});
   EXPECT_EQ(rungs.size(), 1u);

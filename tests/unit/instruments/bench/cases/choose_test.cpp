@@ -89,7 +89,9 @@ TEST(Registry, SaysEverythingAboutEachCase) {
                            "memcpy",
                            "transport-put",
                            "cacheline-pingpong",
-                           "bare-atomic"})
+                           "bare-atomic",
+                           "verbs-write",
+                           "verbs-write-latency"})
     EXPECT_EQ(names.count(name), 1u) << name;
 }
 

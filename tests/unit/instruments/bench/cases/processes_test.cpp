@@ -43,6 +43,8 @@ std::string run_all(Runtime& runtime) {
   for (const BenchCase& bench_case : host_cases())
     for (const Traffic traffic : bench_case.info.traffics)
       for (const std::size_t size : {std::size_t{8}, std::size_t{4096}, std::size_t{1} << 20}) {
+        if (bench_case.info.group == verbs_group) // no PE is reached over verbs here
+          continue;
         if (size != 8 && (!bench_case.info.sized || size > bench_case.info.max_bytes))
           continue;
         Point point;
@@ -128,6 +130,22 @@ TEST(CasesOfProcesses, SayWhereTheyCannotRun) {
   };
   for (const PeResult& pe : run_fork_job(job)) {
     EXPECT_EQ(pe.exit_code, 0);
-    EXPECT_EQ(pe.text, "memcpy cacheline-pingpong bare-atomic ");
+    EXPECT_EQ(pe.text, "memcpy cacheline-pingpong bare-atomic verbs-write verbs-write-latency ");
   }
+}
+
+/// Also those that another transport reaches: each PE of the pair says which.
+TEST(CasesOfProcesses, WritesByVerbsNeedATransportOverVerbs) {
+  ForkJob job;
+  job.n_pes = 3;
+  job.body = [](Runtime& runtime) {
+    const BenchCase bench_case = choose_cases(host_cases(), {"verbs-write"}).at(0);
+    return bench_case.make(Point())->cannot_run(runtime);
+  };
+  const auto pes = run_fork_job(job);
+  ASSERT_EQ(pes.size(), 3u);
+  for (int pe = 0; pe < 2; ++pe)
+    EXPECT_EQ(pes[static_cast<std::size_t>(pe)].text, "shm carries its puts to PE " +
+                                                          std::to_string(1 - pe) +
+                                                          ", and not ibrc, ibdevx or ibgda");
 }

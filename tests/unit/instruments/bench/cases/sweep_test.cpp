@@ -53,7 +53,8 @@ protected:
 std::vector<std::string> names() {
   std::vector<std::string> all;
   for (const BenchCase& bench_case : host_cases())
-    if (bench_case.info.group != proxy_group) // they take a whole runtime: processes_test.cpp
+    // These take a whole runtime: processes_test.cpp, transports/ibrc/raw_writes_test.cpp.
+    if (bench_case.info.group != proxy_group && bench_case.info.group != verbs_group)
       all.push_back(bench_case.info.name);
   return all;
 }
