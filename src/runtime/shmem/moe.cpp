@@ -343,13 +343,20 @@ moe::Direction direction_of(int direction) {
   return chosen("direction", direction) ? moe::Direction::combine : moe::Direction::dispatch;
 }
 
-/// The members of the C struct, in the order of moe::setting_fields.
-constexpr std::int32_t shmemctl_moe_settings_t::*setting_members[] = {
-    &shmemctl_moe_settings_t::sms,       &shmemctl_moe_settings_t::warps,
-    &shmemctl_moe_settings_t::stages,    &shmemctl_moe_settings_t::kept,
-    &shmemctl_moe_settings_t::self_sms,  &shmemctl_moe_settings_t::chunk_bytes,
-    &shmemctl_moe_settings_t::chunk_rows};
-static_assert(std::size(setting_members) == moe::setting_fields.size());
+/// The members of the C struct. `in_place` is not among them: rows of the own rank are in the rows
+/// that a program receives.
+struct SettingMember {
+  std::int32_t shmemctl_moe_settings_t::*member;
+  std::optional<std::int32_t> moe::Settings::*value;
+};
+constexpr SettingMember setting_members[] = {
+    {&shmemctl_moe_settings_t::sms, &moe::Settings::sms},
+    {&shmemctl_moe_settings_t::warps, &moe::Settings::warps},
+    {&shmemctl_moe_settings_t::stages, &moe::Settings::stages},
+    {&shmemctl_moe_settings_t::kept, &moe::Settings::kept},
+    {&shmemctl_moe_settings_t::self_sms, &moe::Settings::self_sms},
+    {&shmemctl_moe_settings_t::chunk_bytes, &moe::Settings::chunk_bytes},
+    {&shmemctl_moe_settings_t::chunk_rows, &moe::Settings::chunk_rows}};
 
 /// Fills in what the program's header knows.
 template <class T>
@@ -661,9 +668,9 @@ int shmemctl_moe_set_settings(shmemctl_moe_t moe, int direction,
                                                      SHMEMCTL_MOE_SETTINGS_INIT);
     const moe::Direction which = direction_of(direction);
     moe::Settings given;
-    for (std::size_t i = 0; i < moe::setting_fields.size(); ++i)
-      if (const std::int32_t value = user.*setting_members[i]; value != -1)
-        given.*moe::setting_fields[i].value = value;
+    for (const SettingMember& setting : setting_members)
+      if (const std::int32_t value = user.*setting.member; value != -1)
+        given.*setting.value = value;
     if (const std::string problem = found.exchange->gpu_settings().misfit(which, given);
         !problem.empty())
       throw api::wrong_use(std::string(moe::to_string(which)) + " settings", "", problem,
@@ -680,8 +687,8 @@ int shmemctl_moe_get_settings(shmemctl_moe_t moe, int direction,
     require_size(require(settings, "shmemctl_moe_settings_t"), "shmemctl_moe_settings_t");
     const moe::Settings chosen_ones = found.exchange->settings(direction_of(direction));
     shmemctl_moe_settings_t all = SHMEMCTL_MOE_SETTINGS_INIT;
-    for (std::size_t i = 0; i < moe::setting_fields.size(); ++i)
-      all.*setting_members[i] = (chosen_ones.*moe::setting_fields[i].value).value_or(-1);
+    for (const SettingMember& setting : setting_members)
+      all.*setting.member = (chosen_ones.*setting.value).value_or(-1);
     give(all, *settings);
   });
 }
