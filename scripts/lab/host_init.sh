@@ -17,21 +17,19 @@ for name in all default; do
   case $family in *6*) ;; *) [ ! -d /proc/sys/net/ipv6 ] || echo 1 >"/proc/sys/net/ipv6/conf/$name/disable_ipv6" ;; esac
 done
 
-# Folders of the machine that this host's own /tmp and so on would hide: kept aside, and read-only, as the
-# rest of the machine below: what is mounted from them is read-only, too.
+# Folders of the machine that this host's own /tmp and so on would hide: kept aside.
 count=0
 while read -r path; do
   count=$((count + 1))
   mkdir -p "$folder/aside/$count"
   mount --bind "$path" "$folder/aside/$count"
-  mount -o remount,bind,ro "$folder/aside/$count"
 done <"$folder/visible"
 mkdir -p "$folder/cgroup"
 [ ! -d /sys/fs/cgroup ] || mount --rbind /sys/fs/cgroup "$folder/cgroup"
 
-# Nothing of the machine can be written to.
+# Nothing of the machine can be written to, what is kept aside included: what is mounted from it stays read-only.
 while read -r _ _ _ _ point options _; do
-  case $point in /proc* | /sys* | /dev* | /media*) continue ;; esac
+  case $point in "$folder"/aside/*) ;; /proc* | /sys* | /dev* | /media*) continue ;; esac
   case $options in rw*) mount -o remount,bind,ro "$point" 2>/dev/null || [ "$point" != / ] ;; esac
 done </proc/self/mountinfo
 
