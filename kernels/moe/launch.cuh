@@ -56,6 +56,13 @@ template <class... Arguments>
 std::string allow_shared(void (*kernel)(Arguments...), std::size_t shared_bytes) {
   if (shared_bytes <= 48 << 10)
     return "";
+  if (shared_bytes > max_shared_bytes)
+    return "a block would need " + std::to_string(shared_bytes) +
+           " bytes of shared memory, more "
+           "than the " +
+           std::to_string(max_shared_bytes) +
+           " that it can have: choose fewer warps "
+           "or stages, or smaller chunks";
   return error_text(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                          static_cast<int>(shared_bytes)));
 }

@@ -132,6 +132,7 @@ struct Runtime::Impl {
   std::mutex mutex;           ///< of allocate(), free(), gather_text() and proxy()
   std::mutex bootstrap_mutex; ///< of the bootstraps' calls after the phases
   Phases phases;              ///< last: its undo steps use everything above
+  TransportSetup transport_setup();
 
 private:
   void run(const char* name, void (Impl::*enter)(), void (Impl::*undo)() = nullptr);
@@ -198,7 +199,6 @@ private:
   RegionView static_view() const;
   /// Collective: the region is known to the transports of all PEs, then to everything here.
   void publish(const RegionView& region);
-  TransportSetup transport_setup();
   Agreement make_agreement();
   void require_one_program();
   HostBackingOptions backing_options() const;
