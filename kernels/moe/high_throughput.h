@@ -136,9 +136,10 @@ constexpr std::size_t dispatch_shared_bytes(const DispatchArguments& arguments) 
 }
 
 /// How many blocks of a dispatch copy rows to this rank itself; the others send to the other ranks.
-/// 0: every block does both. Measured on two H200s: eight blocks for self keep up with the link
-/// where both have the same to do, and sixteen fill it, two on each part of the GPU; 24 fill it
-/// less.
+/// 0: every block does both. Eight blocks that send keep up with a link, sixteen fill it, two on
+/// each part of the GPU; 12, 20 or 24 fill it less. Measured on two H200s, where eight blocks for
+/// self have as much to do as the senders, and on four H100s, where three or four do for a third of
+/// it.
 SHMEMCTL_HOST_DEVICE constexpr int blocks_for_self(const Tuning& tuning, int n_ranks) {
   constexpr int min_for_link = 8, best_for_link = 16;
   if (n_ranks == 1 || tuning.sms < 2)
@@ -148,10 +149,13 @@ SHMEMCTL_HOST_DEVICE constexpr int blocks_for_self(const Tuning& tuning, int n_r
   const int enough = (8 + n_ranks - 2) / (n_ranks - 1);
   if (tuning.sms < enough + min_for_link)
     return 0; // every multiprocessor counts
-  if (tuning.sms >= 24 && tuning.sms <= 40)
+  if (tuning.sms <= 40 && tuning.sms >= (n_ranks > 2 ? enough + best_for_link : 24))
     return tuning.sms - best_for_link;
+  if (tuning.sms <= 40 && n_ranks > 2)
+    return tuning.sms - min_for_link;
   const int part = tuning.sms / (4 * n_ranks);
-  return enough > part ? enough : part;
+  const int least = n_ranks > 2 ? 8 : enough;
+  return least > part ? least : part;
 }
 /// Rows and metadata may be read by later work on the stream. The plan may be that of an earlier
 /// call with the same routing (cached dispatch).
@@ -178,19 +182,20 @@ struct CombineArguments {
 /// rank order; and the same sum of the returned weights of each of its top_k experts.
 std::string launch_combine(const DeviceJob& job, const CombineArguments& arguments, void* stream);
 
-// Settings for a shape, where the caller chooses none. Measured on two H200s.
+// Settings for a shape, where the caller chooses none. Measured on two H200s and on four H100s.
 
 /// For launch_dispatch(): as many rows in flight as shared memory holds.
 constexpr Tuning dispatch_tuning(DispatchArguments arguments, int sms) {
   arguments.tuning = {sms, 1, 1};
   const int stages_that_fit =
       static_cast<int>((max_shared_bytes - own_shared_bytes) / dispatch_shared_bytes(arguments));
-  const int stages = stages_that_fit >= 28 ? 4 : stages_that_fit >= 4 ? 2 : 1;
+  const int enough_for_four = arguments.shape.n_ranks > 2 ? 12 : 28;
+  const int stages = stages_that_fit >= enough_for_four ? 4 : stages_that_fit >= 4 ? 2 : 1;
   const int warps = stages_that_fit / stages;
   return {sms, warps < 1 ? 1 : warps > 16 ? 16 : warps, stages, stages > 1 ? 1 : 0};
 }
 constexpr ReduceTuning combine_tuning(const Shape& shape, int sms) {
-  return reduce_tuning(shape.n_ranks, shape.hidden * 2, sms, 16, 3584);
+  return reduce_tuning(shape.n_ranks, shape.hidden * 2, sms, shape.n_ranks > 2 ? 8 : 16, 3584);
 }
 
 } // namespace shmemctl::moe

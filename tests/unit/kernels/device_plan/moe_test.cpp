@@ -109,6 +109,13 @@ TEST(Moe, BlocksForSelfLeaveBlocksForOthers) {
     }
 }
 
+/// What was best on four H100s.
+TEST(Moe, EightOrSixteenBlocksSendToThreeOtherRanks) {
+  for (const auto& [sms, self] :
+       {std::pair(8, 0), {12, 4}, {16, 8}, {19, 3}, {24, 8}, {32, 16}, {48, 8}})
+    EXPECT_EQ(blocks_for_self({sms, 1, 1}, 4), self) << sms;
+}
+
 /// Each chunk of each token is one unit of one warp, and a warp's are in order.
 TEST(Moe, UnitsOfAllWarpsAreEachChunkOnce) {
   for (const std::int32_t tokens : {0, 1, 5, 77})
