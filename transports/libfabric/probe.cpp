@@ -8,7 +8,11 @@ std::optional<ProfileNeeds> needs_of(const std::string& profile) {
   const Profile* const found = find_profile(profile);
   if (!found)
     return std::nullopt;
-  return ProfileNeeds{found->name, found->variables, found->needs_gdrcopy};
+  ProfileNeeds needs{found->name, {}, found->needs_gdrcopy};
+  for (const ProviderVariable& variable : found->variables)
+    if (!variable.optional)
+      needs.variables.push_back(variable);
+  return needs;
 }
 
 ProviderPresence probe_provider(const ProviderRequest& request) {

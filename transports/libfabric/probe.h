@@ -13,6 +13,7 @@ namespace shmemctl::fabric {
 struct ProviderVariable {
   std::string name, value;
   bool required = false; ///< any other value makes the provider unusable, not only slow
+  bool optional = false; ///< other values cost memory only; not among ProfileNeeds
 };
 
 /// What the rules of a profile need in addition to libfabric.

@@ -7,11 +7,19 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 
+#include "transports/libfabric/operations.h"
+
 namespace shmemctl::fabric {
 
 namespace {
 
 constexpr int all_mr_modes = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+
+/// ofi_rxm takes thousands of buffers of this size when an endpoint opens: at its default of 16 KiB
+/// they are 90 MiB of each PE. Puts, gets and atomics do not pass through them, and our messages
+/// are smaller.
+constexpr const char* rxm_buffer_bytes = "1024";
+static_assert(Operation::payload_bytes < 1024 / 2);
 
 /// Any other provider: nothing is assumed.
 Profile generic() {
@@ -33,6 +41,7 @@ Profile tcp() {
   profile.in_order = true;
   profile.listens_on_tcp = true;
   profile.provider_atomics_by_cpu = true; // ofi_rxm uses the compiler's atomics
+  profile.variables = {{"FI_OFI_RXM_BUFFER_SIZE", rxm_buffer_bytes, false, true}};
   return profile;
 }
 
@@ -47,6 +56,7 @@ Profile verbs() {
   // devices refuse at the default of 256.
   profile.variables = {{"MLX5_SCATTER_TO_CQE", "0"},
                        {"FI_UNIVERSE_SIZE", "n_pes"},
+                       {"FI_OFI_RXM_BUFFER_SIZE", rxm_buffer_bytes, false, true},
                        {"FI_HMEM_CUDA_USE_GDRCOPY", "1"}};
   return profile;
 }

@@ -127,6 +127,20 @@ TEST(FabricProfile, SetsWhatIsNotSetAndLeavesTheRest) {
   EXPECT_STREQ(std::getenv("SHMEMCTL_TEST_B"), "100");
 }
 
+/// ofi_rxm's default would be 90 MiB of each PE; another value of the user's is no fault.
+TEST(FabricProfile, BuffersThatNoOperationUsesAreSmall) {
+  for (const char* name : {"tcp", "verbs"}) {
+    const test::SetVariable restored("FI_OFI_RXM_BUFFER_SIZE", "");
+    ::unsetenv("FI_OFI_RXM_BUFFER_SIZE");
+    EXPECT_EQ(prepare_environment(*find_profile(name), 2), "");
+    EXPECT_STREQ(std::getenv("FI_OFI_RXM_BUFFER_SIZE"), "1024") << name;
+    const auto needs = needs_of(name);
+    ASSERT_TRUE(needs);
+    for (const ProviderVariable& variable : needs->variables)
+      EXPECT_NE(variable.name, "FI_OFI_RXM_BUFFER_SIZE") << name;
+  }
+}
+
 Unavailable problem_of(const ProviderRequest& request) {
   Provider found;
   Unavailable problem;
