@@ -14,6 +14,8 @@
 #include "transports/libfabric/endpoint.h"
 #include "transports/libfabric/libfabric.h"
 #include "transports/libfabric/memory.h"
+#include "transports/libfabric/probe.h"
+#include "transports/libfabric/profile.h"
 
 namespace shmemctl::fabric {
 namespace {
