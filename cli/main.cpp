@@ -37,7 +37,7 @@ std::string version_text() {
   for (const auto& [key, value] : tool.build)
     text.append("\n  ").append(key).append(": ").append(value);
   text += "\n  never run on real hardware: mlx5 InfiniBand, mlx5 RoCE, mlx5 DEVX (ibdevx, ibgda), "
-          "GPUDirect RDMA, EFA, bytes that NVLinks count";
+          "GPUDirect RDMA, EFA";
   return text;
 }
 

@@ -175,8 +175,8 @@ void ResultColumns::choose_values(const ResultRow& row) {
   counted_ = counted_ || row.counted_GBps;
   lows_ = lows_ || (row.windows && row.windows->min_GBps);
   shares_ = shares_ || row.link_fraction;
-  if (!limit_ && row.link_fraction && row.limited_by)
-    limit_ = row.limited_by;
+  if (row.link_fraction && row.limited_by && !contains(limits_, *row.limited_by))
+    limits_.push_back(*row.limited_by);
 }
 
 /// What another column says as well, for the sake of 100 columns.
@@ -207,8 +207,10 @@ std::string ResultColumns::constants() const {
   for (const auto& [name, value] : constants_)
     words.push_back(label_of(name) + " " + value);
   std::string out = join(words, ", ");
-  if (limit_)
-    out += (out.empty() ? "" : "; ") + std::string("limit: ") + safe_text(*limit_);
+  for (std::size_t i = 0; i < limits_.size(); ++i)
+    out += (out.empty() ? "" : "; ") +
+           (i == 0 ? std::string("limit: ") : fmt::format("limit {}: ", i + 1)) +
+           safe_text(limits_[i]);
   return out;
 }
 
@@ -266,8 +268,13 @@ std::string ResultColumns::link_cell(const ResultRow& row) const {
   std::string cell = fmt::format("{:.1f}%", *row.link_fraction * 100);
   if (!row.limit_note.empty())
     cell += "!";
-  if (row.limited_by && row.limited_by != limit_)
-    cell += " of " + safe_text(*row.limited_by);
+  if (!row.limited_by)
+    return cell;
+  const auto limit = std::find(limits_.begin(), limits_.end(), *row.limited_by);
+  if (limit == limits_.end()) // of a row that came after the headers
+    return cell + " of " + safe_text(*row.limited_by);
+  if (limit != limits_.begin())
+    cell += fmt::format(" of {}", limit - limits_.begin() + 1);
   return cell;
 }
 

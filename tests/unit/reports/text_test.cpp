@@ -531,6 +531,20 @@ TEST(ResultsText, AShareAboveItsLimitIsMarked) {
   EXPECT_NE(text.find(row.case_name + ": ! above its limit: because\n"), std::string::npos) << text;
 }
 
+/// Limits that were measured have texts of 100 columns and more.
+TEST(ResultsText, TwoLimitsOfATableStandAboveIt) {
+  ResultRow row = sample_full_report().results.at(0);
+  row.link_fraction = 0.5;
+  row.limited_by = "NVLink, 18 links: 352 GB/s in each direction, measured";
+  ResultRow other = row;
+  other.limited_by = "NVLink, 18 links: 353 GB/s in each direction, measured";
+  const std::string text = results_text({row, other}, {});
+  EXPECT_NE(text.find("limit: NVLink, 18 links: 352"), std::string::npos) << text;
+  EXPECT_NE(text.find("limit 2: NVLink, 18 links: 353"), std::string::npos) << text;
+  EXPECT_NE(text.find(" 50.0% of 2 "), std::string::npos) << text;
+  EXPECT_LE(widest_line(text), 100) << text;
+}
+
 TEST(ResultsText, WhatOtherHostsSentIsPrintedSafe) {
   const std::string hostile = "\x1b]0;title\a\r\xc2\x9b\xe2\x80\xae";
   ResultRow row = sample_full_report().results.at(0);

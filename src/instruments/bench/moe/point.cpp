@@ -294,9 +294,10 @@ void add_masked(const Point& point, Findings& findings) {
 } // namespace
 
 std::vector<WaitVerdict> verdicts_of(const Point& point, const OperationResult& result) {
-  std::vector<WaitVerdict> verdicts =
-      judge_waits(result.waits, call_us(result), result.late,
-                  [&](int from, int to) { return point.setup.crosses(from, to); });
+  std::vector<WaitVerdict> verdicts = judge_waits(
+      result.waits, call_us(result), result.late,
+      [&](int from, int to) { return point.setup.crosses(from, to); },
+      point.setup.mode == Mode::high_throughput);
   if (point.oversubscribed || point.disturbed)
     verdicts.erase(std::remove_if(verdicts.begin(), verdicts.end(),
                                   [&](const WaitVerdict& verdict) {

@@ -73,6 +73,15 @@ public:
     return line.cells.size() > 1 && above > static_cast<std::ptrdiff_t>(line.cells.size() / 2) &&
            stands_out(line, line_factor);
   }
+  /// Whether i's wait for j, within a node, may be j's own wait for another node.
+  bool waits_for_other_nodes(int i, int j) const {
+    if (!crosses_ || kind(i, j) != 0)
+      return false;
+    for (int k = 0; k < n_; ++k)
+      if (k != j && kind(j, k) != 0 && at(j, k) >= at(i, j))
+        return true;
+    return false;
+  }
 
 private:
   double at(int i, int j) const {
@@ -109,7 +118,8 @@ std::vector<WaitVerdict> slowest(std::vector<WaitVerdict> links) {
 } // namespace
 
 std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us,
-                                     const WaitMatrix& late, const Crosses& crosses) {
+                                     const WaitMatrix& late, const Crosses& crosses,
+                                     bool forwards) {
   const int n = static_cast<int>(waits.size());
   const Judge judge(waits, call_us, crosses);
   std::vector<WaitVerdict> verdicts;
@@ -132,7 +142,7 @@ std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us,
       if (i == j || slow_receivers.count(i) != 0 || slow_ranks.count(j) != 0)
         continue;
       const Part cell = judge.part([&](int a, int b) { return a == i && b == j; });
-      if (!judge.stands_out(cell, cell_factor))
+      if (!judge.stands_out(cell, cell_factor) || (forwards && judge.waits_for_other_nodes(i, j)))
         continue;
       const double late_us =
           late.empty() ? 0 : late[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];

@@ -40,8 +40,12 @@ using Crosses = std::function<bool(int from, int to)>;
 /// @param late [i][j]: of waits[i][j], what is known to be rank j's coming later than i; may be
 /// empty
 /// @param crosses empty: all cells are of one kind
+/// @param forwards a rank sends on to its node what reaches it from others: who waits for it within
+/// the node may wait for the network, so that such a cell is no slow link unless it is longer than
+/// all of that rank's own waits for other nodes
 std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us,
-                                     const WaitMatrix& late = {}, const Crosses& crosses = {});
+                                     const WaitMatrix& late = {}, const Crosses& crosses = {},
+                                     bool forwards = false);
 
 /// "PE 2 is slow: the others wait 310 us for it, and 12 us for each other".
 std::string describe(const WaitVerdict& verdict);

@@ -172,6 +172,21 @@ TEST(WaitMatrix, NetworkPathsAreComparedWithEachOther) {
   EXPECT_EQ(verdicts[0].waiting, 5);
 }
 
+/// Of four H100s in two virtual nodes over TCP: PE 3 waits for what PE 2 gets from PE 0.
+TEST(WaitMatrix, WhoWaitsForAForwarderWaitsForTheNetwork) {
+  const WaitMatrix waits = {
+      {0, 858, 8495, 0}, {9, 0, 0, 8944}, {10446, 0, 0, 34}, {0, 8544, 1521, 0}};
+  EXPECT_FALSE(judge_waits(waits, 10927, {}, nodes_of(2)).empty());
+  EXPECT_TRUE(judge_waits(waits, 10927, {}, nodes_of(2), true).empty());
+  WaitMatrix slow = waits;
+  slow[3][2] = 20000;
+  const auto verdicts = judge_waits(slow, 21000, {}, nodes_of(2), true);
+  ASSERT_EQ(verdicts.size(), 1U);
+  EXPECT_EQ(verdicts[0].culprit, Culprit::link);
+  EXPECT_EQ(verdicts[0].waiting, 3);
+  EXPECT_EQ(verdicts[0].awaited, 2);
+}
+
 TEST(WaitMatrix, OneOfTwoRanksIsAlwaysLater) {
   WaitMatrix waits = even(3, 100);
   waits[0][1] = 2000;
