@@ -5,6 +5,7 @@
 #include "check.h"
 
 static long never;
+static long n_here; /* on the last PE: the others that have printed their line */
 
 static void sleep_long(void) {
   sleep(60);
@@ -39,6 +40,8 @@ int main(int argc, char** argv) {
   if (strcmp(way, "slow-exit") == 0 && me != last)
     atexit(sleep_long);
   if (me == last) {
+    /* Else a PE may be ended before it has come to its line. */
+    shmem_long_wait_until(&n_here, SHMEM_CMP_EQ, last);
     if (strcmp(way, "global-exit") == 0)
       shmem_global_exit(17);
     if (strcmp(way, "global-exit-0") == 0 || strcmp(way, "slow-exit") == 0)
@@ -56,6 +59,8 @@ int main(int argc, char** argv) {
   }
   /* The others compute, or wait for what never comes. */
   printf("PE %d was here\n", me);
+  if (me != last)
+    shmem_long_atomic_inc(&n_here, last);
   if (me % 2)
     for (;;)
       pause();
