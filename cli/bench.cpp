@@ -226,7 +226,7 @@ private:
   }
   JobSession& session_;
   TextStyle style_;
-  std::optional<LiveResults> live_; ///< of the case that is being measured
+  std::optional<LiveResults> live_; ///< the case that is being measured
   std::size_t printed_ = 0;         ///< rows of it
   std::vector<ResultRow> ended_;
 };

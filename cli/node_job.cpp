@@ -36,7 +36,7 @@ struct HostOutcome {
   std::vector<int> pes;
   Report report;
   ExitCode code = ExitCode::ok;
-  std::string error, fix; ///< of an aborted run
+  std::string error, fix; ///< set if the run was aborted
 };
 
 /// Runs the body; an Error becomes a part of the outcome.

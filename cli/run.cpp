@@ -98,7 +98,7 @@ LaunchRequest launch_request(const Context& context, const RunFlags& flags, cons
   }
   if (!own && !command.empty())
     require_program(app, command[0], context.environment);
-  request.one_error = true; // of OpenSHMEM programs too
+  request.one_error = true; // for OpenSHMEM programs too
   request.progress = own && wants_status_line(context);
   request.command = std::move(command);
   request.n_pes = flags.n_pes;

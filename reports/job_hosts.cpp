@@ -34,7 +34,7 @@ std::optional<Introduction> introduction_from(const std::string& text) {
   try {
     return Introduction{object.at("host"), object.at("kind").get<std::string>(),
                         require_whole_number<std::size_t>(object.at("size_bytes"))};
-  } catch (const std::exception&) { // of the JSON library, or a number out of range
+  } catch (const std::exception&) { // an error of the JSON library, or a number out of range
     return std::nullopt;
   }
 }

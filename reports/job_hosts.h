@@ -17,14 +17,15 @@ struct HostPes {
 
 /// How the leader of a host describes it.
 struct HostDescription {
-  nlohmann::json host;              ///< of `hosts` in the report
+  nlohmann::json host;              ///< an entry of the report's `hosts`
   std::string kind;                 ///< equal texts: topology and mapping are of one kind
-  nlohmann::json topology, mapping; ///< of its first node
+  nlohmann::json topology, mapping; ///< read from its first node
 };
 
 struct JobHosts {
-  nlohmann::json hosts = nlohmann::json::array();       ///< by host
-  nlohmann::json other_nodes = nlohmann::json::array(); ///< of kinds other than the first host's
+  nlohmann::json hosts = nlohmann::json::array(); ///< by host
+  /// Nodes of other kinds than the first host's.
+  nlohmann::json other_nodes = nlohmann::json::array();
 };
 
 /// Gathers one text of each PE at every PE, each of at most 1 MiB.

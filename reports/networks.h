@@ -30,7 +30,7 @@ struct NetworkRow {
   std::vector<NetworkLink> links; ///< sorted; none for a transport that names no ports
   std::vector<int> first, second; ///< numbers of nodes in the job, ascending
   bool both_ways = true;          ///< false: only what `first` sends to `second`
-  std::size_t pairs = 0;          ///< of nodes, each once
+  std::size_t pairs = 0;          ///< pairs of nodes, each counted once
   std::optional<int> run = std::nullopt;
 };
 
@@ -40,7 +40,7 @@ NetworkRow network_row_from_json(const nlohmann::json& object);
 
 /// What one PE uses to reach the PEs of other nodes.
 struct NetworkUse {
-  int node = 0; ///< of the PE
+  int node = 0; ///< the PE's node
   std::string transport;
   std::vector<NetworkLink> links; ///< from here to there; `second` without a name is unknown
   std::vector<int> targets;       ///< nodes

@@ -127,7 +127,7 @@ struct ReportOutput::State {
   ReportTargets targets;
   std::mutex mutex; ///< guards snapshot and written, and that one thread writes at a time
   Report snapshot;
-  std::optional<Finding> cause; ///< of an end by a signal; guarded by the same mutex
+  std::optional<Finding> cause; ///< cause of an end by a signal; guarded by the same mutex
   bool written = false;
   std::atomic<bool> tells_interruption{false};
   BlockedSignals blocked;

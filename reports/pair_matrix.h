@@ -22,7 +22,7 @@ struct PairMatrix {
   std::string column_is;
   bool low_is_bad = false;         ///< true for bandwidths; high times are bad
   bool of_median = false;          ///< the median decides what is bad; otherwise the largest value
-  std::vector<std::string> labels; ///< of rows and of columns, in natural order
+  std::vector<std::string> labels; ///< labels of rows and of columns, in natural order
   std::vector<PairCell> cells;     ///< known pairs, never of an item with itself
 };
 

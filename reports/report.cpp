@@ -685,7 +685,7 @@ Report read_report(const json& document) {
   report.job = read_job(document.at("job"));
   report.hosts = document.at("hosts");
   report.env = document.at("env").get<std::map<std::string, std::string>>();
-  for (auto& [name, value] : report.env) // of a version that did not hide secrets
+  for (auto& [name, value] : report.env) // the report may be of a version that did not hide secrets
     value = shown_value(name, value);
   if (const json* topology = member(document, "topology"))
     report.topology = *topology;

@@ -26,7 +26,7 @@ struct PathEnd {
 struct RowPath {
   std::optional<PathEnd> first, second; ///< the pair; empty if many PEs send
   std::vector<std::string> transports;  ///< sorted: "shm", "libfabric"
-  std::vector<std::string> nics;        ///< of the PEs that issue: "eth0", "mlx5_0", "mlx5_1:2"
+  std::vector<std::string> nics; ///< NICs of the PEs that issue: "eth0", "mlx5_0", "mlx5_1:2"
 };
 
 /// "PE 0 (a) -> PE 2 (b) by libfabric eth0"; without a pair "by libfabric eth0, shm". Strings are
@@ -96,7 +96,7 @@ struct ResultRow {
   std::optional<double> time_s = std::nullopt; ///< that measuring and verifying the row took
   /// Only of collectives: what nccl-tests calls so, from the median time.
   std::optional<double> algbw_GBps = std::nullopt, busbw_GBps = std::nullopt;
-  std::vector<HistogramBin> histogram = {}; ///< of all samples, if it was asked for
+  std::vector<HistogramBin> histogram = {}; ///< all samples, if a histogram was asked for
   std::optional<RowWindows> windows = std::nullopt;
   /// Share of a core by thread, on the PE with most: "host", "proxy", "libfabric".
   std::map<std::string, double> cores = {};
@@ -193,8 +193,9 @@ struct Report {
   Job job;
   std::vector<PhaseRow> phases; ///< in order of execution
   std::optional<Measurement> measurement;
-  std::vector<ConnectionRow> connections; ///< of transports that have something to report
-  std::vector<NetworkRow> networks;       ///< that pairs of nodes used
+  /// Connections of transports that have something to report.
+  std::vector<ConnectionRow> connections;
+  std::vector<NetworkRow> networks; ///< that pairs of nodes used
   nlohmann::json hosts = nlohmann::json::array();
   /// Options that were set, and variables of other libraries from the allow-list
   /// (recorded_variables()); no secrets.
@@ -210,13 +211,14 @@ struct Report {
   nlohmann::json moe = nlohmann::json::array(); ///< one for each point of `moe`
   nlohmann::json hotspots;                      ///< null if NICs were not watched
   Findings findings;
-  std::vector<RunInfo> runs;                           ///< of `report merge`
-  nlohmann::json comparison;                           ///< of `report diff`; null if there is none
+  std::vector<RunInfo> runs; ///< the runs that `report merge` combined
+  nlohmann::json comparison; ///< result of `report diff`; null if there is none
   nlohmann::json thresholds = nlohmann::json::array(); ///< that rows were compared with
-  nlohmann::json simulation;                           ///< of `sim`; null if there is none
-  nlohmann::json logs;                                 ///< of `explain`; null if there is none
-  nlohmann::json host_differences; ///< of hosts that should be alike; null if not compared
-  nlohmann::json processes = nlohmann::json::array(); ///< of `inspect`
+  nlohmann::json simulation;                           ///< result of `sim`; null if there is none
+  nlohmann::json logs; ///< result of `explain`; null if there is none
+  /// Differences of hosts that should be alike; null if not compared.
+  nlohmann::json host_differences;
+  nlohmann::json processes = nlohmann::json::array(); ///< result of `inspect`
 };
 
 const char* to_string(ReportStatus status);

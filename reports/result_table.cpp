@@ -271,7 +271,7 @@ std::string ResultColumns::link_cell(const ResultRow& row) const {
   if (!row.limited_by)
     return cell;
   const auto limit = std::find(limits_.begin(), limits_.end(), *row.limited_by);
-  if (limit == limits_.end()) // of a row that came after the headers
+  if (limit == limits_.end()) // the limit belongs to a row that came after the headers
     return cell + " of " + safe_text(*row.limited_by);
   if (limit != limits_.begin())
     cell += fmt::format(" of {}", limit - limits_.begin() + 1);

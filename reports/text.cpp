@@ -238,7 +238,7 @@ std::string options_text(const std::vector<OptionEntry>& options, const TextStyl
 void write_text(std::ostream& out, const Report& report, const TextStyle& style) {
   const std::string verdict = verdict_text(report, style);
   if (!verdict.empty() && !style.verbose) {
-    out << verdict; // of all that the report holds, this is what an operator has to read
+    out << verdict; // the verdict is the part of the report that an operator has to read
     return;
   }
   // Sixty counters of each port, and the whole node, would hide what the counters show; and a

@@ -138,7 +138,7 @@ std::string loads_table(const json& variant, const TextStyle& style) {
                               cell(nic, "in_bytes", "in_margin95_bytes"),
                               view::decimal(number_of(nic, "over_even"), 3)});
   double left = number_of(variant, "nics_left_out");
-  constexpr double max_nics = 1e15; // of a foreign report, which may hold any number
+  constexpr double max_nics = 1e15; // a report of another program may hold any number
   const auto alike =
       static_cast<std::size_t>(std::clamp(number_of(variant, "busiest_alike"), 0.0, max_nics));
   const bool one_size = loads.rows().size() == 1 && left > 0 && alike > nics.size();

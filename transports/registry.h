@@ -31,7 +31,7 @@ enum class TransportNics {
 struct TransportRow {
   std::string name;    ///< "ibrc": what options and reports call it
   std::string summary; ///< what moves the data, in one clause: "UCX (libucp)"
-  unsigned uses = 0;   ///< of transport_use
+  unsigned uses = 0;   ///< value of transport_use
   TransportNics nics = TransportNics::none;
   std::vector<std::string> options; ///< those that it reads, as the option table names them
   /// Throws Error (usage) for invalid options, and for nothing that is missing.

@@ -21,7 +21,7 @@ struct TransportSetup {
   std::string host_name;
   const Options* options = nullptr;
   JobHealth* health = nullptr; ///< checked by every wait, at least every 100 ms
-  double timeout_s = 60;       ///< of every wait; then health->give_up(step, peer)
+  double timeout_s = 60;       ///< limit of every wait; then health->give_up(step, peer)
 };
 
 /// A port of a NIC, by the name that the node model has for it.

@@ -12,7 +12,7 @@ struct AtomicArguments {
   std::byte* words;         ///< symmetric
   std::uint32_t word_bytes; ///< 4 or 8
   int peer;                 ///< -1: this PE issues nothing
-  std::uint64_t n_words;    ///< of launch_atomic_bandwidth()
+  std::uint64_t n_words;    ///< the number of words for launch_atomic_bandwidth()
 };
 /// One thread, one word, one operation after the other: complete by its result, or by a quiet where
 /// it gives none. control->wrong_at: the first operation that fetched a wrong value (then expected

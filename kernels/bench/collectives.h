@@ -21,12 +21,13 @@ enum class CollectiveNumber : std::int32_t { int64, float32, bf16, fp16 };
 /// them. Call i sends from another place of the source than the one before.
 struct CollectiveArguments {
   CollectiveKernel kernel;
-  CollectiveNumber number; ///< of reductions
+  CollectiveNumber number; ///< the numbers that a reduction combines
   std::uint64_t first, count;
   std::byte* memory; ///< symmetric; the source lies at its start
   std::uint64_t dest_offset_bytes;
-  std::uint64_t size_bytes;         ///< of a message, a contribution, a block, a part
-  std::uint64_t lists_offset_bytes; ///< of alltoallv: sizes, offsets in source and dest, by PE
+  std::uint64_t size_bytes;         ///< size of a message, a contribution, a block or a part
+  std::uint64_t lists_offset_bytes; ///< where alltoallv's lists start: sizes, offsets in source and
+                                    ///< dest, by PE
 };
 SHMEMCTL_LAUNCHER(launch_collective, CollectiveArguments)
 SHMEMCTL_MAX_BLOCKS(max_collective_blocks,

@@ -16,9 +16,9 @@ enum class KernelScope : std::int32_t { thread, warp, block };
 struct KernelControl {
   std::uint64_t begin_ns, end_ns; ///< by the GPU's global timer, of the last launch
   std::uint64_t failed;           ///< a wait gave up: the job's report says which
-  std::uint64_t wrong_at;         ///< of a check: the first wrong byte; UINT64_MAX: none
+  std::uint64_t wrong_at;         ///< result of a check: the first wrong byte; UINT64_MAX: none
   std::uint64_t expected, found;  ///< the values at wrong_at
-  std::uint64_t step_ns;          ///< of the timer
+  std::uint64_t step_ns;          ///< the timer's step
 };
 
 struct KernelLaunch {

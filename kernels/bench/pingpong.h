@@ -13,7 +13,8 @@ struct PingPongArguments {
   PingPongKernel kernel;
   PingPongRole role;
   int peer;
-  bool payload_is_flag;    ///< of `put`: one store of 1 to 8 bytes, for which its receiver waits
+  /// Whether `put` is one store of 1 to 8 bytes, for which its receiver waits.
+  bool payload_is_flag;
   std::uint64_t flag_mask; ///< the bits of a number that the flag holds
   std::uint64_t first, count;
   std::byte* memory; ///< symmetric; the source lies at its start

@@ -9,7 +9,7 @@ enum class TransferKernel : std::int32_t {
   put,
   get,
   store,     ///< bare stores through the mapping, without the API
-  put_value, ///< of one element
+  put_value, ///< a put of one element
   get_value,
   put_signal ///< sets the word at signal_offset_bytes to the message's number, from 1
 };
@@ -35,7 +35,7 @@ struct TransferArguments {
   int only_peer;       ///< if there is one
   /// Where puts are no stores of this GPU: complete before a slot is used again. 0: not needed.
   std::uint64_t quiet_every;
-  std::uint64_t signal_offset_bytes; ///< of put_signal
+  std::uint64_t signal_offset_bytes; ///< offset of put_signal's signal
 };
 SHMEMCTL_LAUNCHER(launch_transfer, TransferArguments)
 /// One operation after the other, each complete before the next, by one caller to one peer.

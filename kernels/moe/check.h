@@ -63,7 +63,7 @@ std::string launch_experts(const ExpertArguments& arguments, void* stream);
 
 struct CheckCombinedArguments {
   Shape shape;
-  Scales scales; ///< of the dispatch before
+  Scales scales; ///< how the preceding dispatch scaled its rows
   Combine combine;
   std::int32_t rank, tokens;
   std::uint32_t seed;

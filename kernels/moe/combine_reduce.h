@@ -73,7 +73,7 @@ private:
   }
 
   std::int32_t tokens_, row_bytes_, chunk_bytes_;
-  std::int32_t whole_bytes_; ///< of a row whose last chunk is whole, too
+  std::int32_t whole_bytes_; ///< whole bytes, also in a row whose last chunk is whole
   UnitCursor first_, step_;
 };
 

@@ -9,7 +9,7 @@ namespace shmemctl::moe {
 struct CopyStreams::Handles {
   std::vector<cudaStream_t> streams; ///< by rank
   std::vector<cudaEvent_t> done;     ///< by rank: its copies so far
-  cudaEvent_t begun = nullptr;       ///< of the caller's stream: copies may begin
+  cudaEvent_t begun = nullptr; ///< recorded in the caller's stream: from here on copies may begin
 };
 
 CopyStreams::~CopyStreams() {

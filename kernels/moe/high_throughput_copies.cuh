@@ -95,8 +95,9 @@ private:
   std::uint64_t number_;
   std::int32_t rank_, n_ranks_, row_bytes_;
   const std::byte* rows_ = nullptr;
-  const std::uint64_t* words_ = nullptr;         ///< nullptr: the rows are there
-  mutable std::int32_t piece_ = 0, arrived_ = 0; ///< of the row found last; pieces before it
+  const std::uint64_t* words_ = nullptr; ///< nullptr: the rows are there
+  /// Position in the row found last, and how many pieces before it have arrived.
+  mutable std::int32_t piece_ = 0, arrived_ = 0;
   mutable bool ok_ = true;
 };
 

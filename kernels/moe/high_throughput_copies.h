@@ -92,7 +92,7 @@ public:
   /// On the current device. @return "" or why it failed
   std::string open(std::int32_t n_ranks);
 
-  struct Handles; ///< of CUDA
+  struct Handles; ///< CUDA's handles
   Handles* handles() const { return handles_; }
 
 private:

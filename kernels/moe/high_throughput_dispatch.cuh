@@ -13,7 +13,7 @@ namespace shmemctl::moe {
 /// destination rank `rank`, and all lanes its scales (of up to 16384 channels; the rest is read
 /// where it is written).
 struct TokenOfLanes {
-  static constexpr int max_scales = 4; ///< of a lane
+  static constexpr int max_scales = 4; ///< scales that one lane holds
   std::int32_t row = -1;
   std::int32_t expert = no_expert;
   float weight = 0;

@@ -58,14 +58,14 @@ std::string launch_low_latency_internode_dispatch(const DeviceJob& job,
 
 struct LowLatencyInternodeCombine {
   Shape shape;
-  Scales scales; ///< of the dispatch before, to read its metadata
+  Scales scales; ///< the preceding dispatch's scales, needed to read its metadata
   LowLatencyInternodeMemory memory;
   bool weighted; ///< as in LowLatencyCombine
   std::int32_t tokens;
   const std::int32_t* experts;
   const float* weights;
-  const std::int32_t* slots;  ///< of the dispatch
-  const std::int32_t* counts; ///< of the dispatch
+  const std::int32_t* slots;  ///< slots that the dispatch wrote
+  const std::int32_t* counts; ///< counts that the dispatch wrote
   std::uint16_t* results;     ///< [tokens][hidden] BF16
   Phases phases; ///< send: sends outputs to ranks that are not mapped, and signals all ranks
   int sms;

@@ -186,7 +186,7 @@ private:
   std::uint64_t epoch_;
   std::int32_t of_row_, row_bytes_, warp_, warps_;
   TokenRows& list_;
-  LongestWaits& waits_; ///< of the block
+  LongestWaits& waits_; ///< the block's longest waits
 };
 
 /// By all threads of a grid. @param shared, waits of the block

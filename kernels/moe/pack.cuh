@@ -27,7 +27,7 @@ public:
   struct Shared {
     std::int32_t first[ranks_limit + 1]; ///< rows before each source's; then all rows
     std::uint64_t received;              ///< dispatches so far
-    std::int32_t experts[max_top_k];     ///< of the present row; no_expert: elsewhere
+    std::int32_t experts[max_top_k];     ///< experts of the present row; no_expert: on another rank
     std::int32_t output_rows[max_top_k];
   };
 
@@ -259,10 +259,10 @@ private:
   std::int32_t* choice_;  ///< by local expert: which choice of the present row it is, from 1
   std::int16_t* kept_;    ///< by choice: the expert
   std::int32_t thread_, threads_;
-  uint4 first_{}; ///< of the present row
+  uint4 first_{}; ///< first part of the present row
   std::int32_t* output_row_at_source_ =
-      nullptr; ///< of expert thread_ of the row: where its packed row is reported
-  const std::byte* rows_ = nullptr; ///< of the buffer that was filled last
+      nullptr; ///< where the packed row for the row's expert number thread_ is reported
+  const std::byte* rows_ = nullptr; ///< rows of the buffer that was filled last
   const std::byte* records_ = nullptr;
 };
 

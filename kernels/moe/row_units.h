@@ -61,7 +61,7 @@ struct UnitLayout : PairedUnits {
 /// BF16 rows that come back to the token's source: one for each choice (weighted), or one from each
 /// rank.
 struct ReturnLayout : PairedUnits {
-  std::int32_t rows; ///< of a token
+  std::int32_t rows; ///< rows of one token
 
   SHMEMCTL_HOST_DEVICE constexpr ReturnLayout(const Shape& shape, bool weighted)
       : PairedUnits{shape.hidden / 8}, rows(weighted ? shape.top_k : shape.n_ranks) {}

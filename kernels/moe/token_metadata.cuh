@@ -11,7 +11,7 @@ namespace shmemctl::moe {
 struct TokenRow {
   const std::byte* values;
   const float* scales;
-  const std::int32_t* experts; ///< of all ranks
+  const std::int32_t* experts; ///< experts of all ranks
   const std::uint32_t* weights;
   std::int32_t source, token;
 };

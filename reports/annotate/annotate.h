@@ -14,7 +14,7 @@ struct Remark {
   Severity severity = Severity::info;
   std::string id, subject, message;
   std::string fix;  ///< "" if there is none
-  std::string path; ///< of the report
+  std::string path; ///< path of the report
 };
 
 /// The remarks of one report: its findings, its failed rows that no finding covers, and that it is

@@ -77,7 +77,7 @@ Side side_of(const std::vector<LoadedReport>& reports, bool by_host);
 struct Measured {
   std::string unit;
   std::optional<double> value;          ///< median of samples, or of runs; nothing was measured
-  std::vector<double> log_samples;      ///< of all runs, sorted; empty if a run kept none
+  std::vector<double> log_samples;      ///< samples of all runs, sorted; empty if a run kept none
   std::vector<double> log_runs;         ///< the middle of each run
   std::optional<MeanAndSpread> summary; ///< from a single run without samples
   std::size_t samples = 0;

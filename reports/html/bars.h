@@ -23,7 +23,7 @@ struct Bar {
 
 struct BarChart {
   std::string title, unit;
-  std::vector<std::string> names; ///< of the values: "sent", "received"
+  std::vector<std::string> names; ///< names of the values: "sent", "received"
   std::string mark_name;          ///< what the marks are; "" if there are none
   std::vector<Bar> bars;
 

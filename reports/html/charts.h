@@ -22,7 +22,7 @@ struct ChartSeries {
 };
 
 struct ChartView {
-  std::string name; ///< of the y axis: "time [us]"
+  std::string name; ///< name of the y axis: "time [us]"
   std::vector<ChartSeries> series;
 };
 
@@ -35,7 +35,7 @@ enum class AxisKind {
 struct Chart {
   std::string title, x_name;
   AxisKind x_axis = AxisKind::log;
-  std::vector<std::string> x_labels; ///< of categories
+  std::vector<std::string> x_labels; ///< x labels of a chart whose x axis has categories
   std::vector<ChartView> views;      ///< categories without series are omitted
 
   /// Points that a logarithmic axis cannot show are omitted; null if nothing is left.

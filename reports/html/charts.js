@@ -113,7 +113,7 @@ function chartTable(block, view) {
   };
 }
 
-const redraws = []; // of what has colours of its own, when the scheme changes
+const redraws = []; // draw charts with colours of their own again after a change of the scheme
 
 function drawChart(block) {
   const canvas = make("canvas", {});

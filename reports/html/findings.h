@@ -12,8 +12,9 @@ namespace shmemctl::html {
 /// A finding, and where it is from.
 struct PlacedFinding {
   const Finding* finding = nullptr;
-  std::string where;     ///< label of its report, or that it is of the comparison
-  bool compared = false; ///< of the comparison with the baseline, which has no label
+  std::string where; ///< label of its report, or that it is of the comparison
+  /// Whether it comes from the comparison with the baseline, which has no label.
+  bool compared = false;
 };
 
 /// Findings of one id and severity; at least one.

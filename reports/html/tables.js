@@ -2,8 +2,8 @@
 
 const rowsAtOnce = 30;
 
-const lineLetters = 40; // of a text that stays on one line
-const cellLetters = 64; // of the widest line of a longer one
+const lineLetters = 40; // letters of a text that stays on one line
+const cellLetters = 64; // letters of the widest line of a longer text
 
 /**
  * Text of a cell that takes two lines at most: as wide as it needs for that. What is longer still is cut, whole in its

@@ -38,7 +38,7 @@ inline constexpr unsigned cqe_last_word = 7; ///< opcode, QPN, WQE counter, CQE 
 
 /// The last word, decoded. Polling needs this one load only.
 struct CqeTail {
-  std::uint8_t opcode; ///< of the WQE
+  std::uint8_t opcode; ///< opcode of the WQE
   std::uint32_t qpn;
   std::uint16_t index; ///< WQE counter: first WQEBB of the WQE that completed
   std::uint8_t kind;   ///< CqeKind

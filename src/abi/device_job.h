@@ -95,7 +95,7 @@ struct WaitReport {
   std::int32_t peer;   ///< PE that was waited for; -1 if unknown
   std::int32_t block;
   std::uint64_t expected, seen;
-  std::uint64_t offset_bytes; ///< of the word
+  std::uint64_t offset_bytes; ///< offset of the word
   WaitKind kind;              ///< meaning of the above
   // Of a call with wrong arguments only.
   std::int32_t thread; ///< in its block
@@ -129,7 +129,7 @@ struct PendingTransfers {
   static constexpr int of_thread = 4;     ///< a thread's last ones are kept
   static constexpr int threads_bits = 14; ///< threads share entries by a hash: the last one has it
   struct Transfer {
-    std::uint64_t begin, size_bytes; ///< of this PE's side
+    std::uint64_t begin, size_bytes; ///< extent of this PE's side
     std::uint64_t call;              ///< a DeviceCall
     std::uint64_t completions;       ///< as counted when it began
   };
@@ -209,7 +209,7 @@ struct DeviceJob {
   const TeamState* teams;      ///< [limits::max_teams]; 0 is SHMEM_TEAM_WORLD
   const std::int32_t* members; ///< what TeamState::member_offset indexes
   WaitReport* report;
-  std::uint64_t timeout_ns;  ///< of each wait
+  std::uint64_t timeout_ns;  ///< limit of each wait
   DeviceNetwork network;     ///< to PEs that are `unreachable`
   PendingTransfers* pending; ///< nullptr unless `checked`
   std::uint32_t checked;     ///< 1: calls by NVSHMEM's names check their arguments (CHECK)

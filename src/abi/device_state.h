@@ -88,7 +88,7 @@ struct PeerState {
 };
 
 struct RegionState {
-  std::uint64_t base; ///< of my own part
+  std::uint64_t base; ///< address of this PE's own part
   std::uint64_t size_bytes;
 };
 
@@ -98,14 +98,14 @@ struct State {
   static constexpr std::uint32_t magic_value = 0x53484d43; // "SHMC"
   static constexpr std::uint32_t layout_version = 1;
   std::uint32_t magic, version;
-  std::uint64_t size_bytes; ///< of the block, arrays included
+  std::uint64_t size_bytes; ///< size of the block, arrays included
   std::uint64_t generation; ///< counts publications
   std::int32_t pe, n_pes, node, n_nodes, local_pe, local_n_pes;
   RegionState regions[limits::max_regions];
-  std::uint64_t team_sync_offset_bytes; ///< of TeamSync[max_teams] in the internal region
+  std::uint64_t team_sync_offset_bytes; ///< offset of TeamSync[max_teams] in the internal region
   TeamState teams[limits::max_teams];
-  std::uint64_t peers_offset_bytes;   ///< of PeerState[n_pes], from the state's start
-  std::uint64_t members_offset_bytes; ///< of int32 member lists
+  std::uint64_t peers_offset_bytes;   ///< offset of PeerState[n_pes] from the state's start
+  std::uint64_t members_offset_bytes; ///< offset of the int32 member lists
   std::uint64_t members_capacity;     ///< in int32
 };
 static_assert(sizeof(TeamSync) * limits::max_teams <= internal_layout::state_offset_bytes);

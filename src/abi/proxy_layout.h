@@ -46,7 +46,7 @@ struct ProxyHeader {
   // Constant after initialization.
   alignas(proxy_line_pair_bytes) std::uint32_t magic;
   std::uint32_t version;
-  std::uint64_t size_bytes; ///< of all, slots and results included
+  std::uint64_t size_bytes; ///< size of everything, slots and results included
   std::uint32_t capacity_log2;
   std::uint32_t n_results;
   std::uint64_t slots_offset_bytes, results_offset_bytes;

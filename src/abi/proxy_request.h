@@ -8,7 +8,7 @@ namespace shmemctl {
 enum class ProxyOp : std::uint8_t {
   none = 0,   ///< zeroed memory is not a request
   put,        ///< local → target
-  put_value,  ///< of 1, 2, 4 or 8 bytes, which the request holds
+  put_value,  ///< a put of 1, 2, 4 or 8 bytes, which the request holds
   get,        ///< target → local
   get_value,  ///< 1, 2, 4 or 8 bytes of the target → result
   atomic,     ///< detail: AtomicOp; size 4 or 8
@@ -24,11 +24,11 @@ inline constexpr std::uint32_t no_proxy_result = ~std::uint32_t{0};
 /// A decoded request. Members that do not name the operation in their comment are 0 for it.
 struct ProxyRequest {
   ProxyOp op = ProxyOp::none;
-  std::uint8_t context = 0;       ///< of the transport
-  std::uint8_t region = 0;        ///< of the target
+  std::uint8_t context = 0;       ///< number of the transport's context
+  std::uint8_t region = 0;        ///< region of the target
   std::uint8_t detail = 0;        ///< atomic: AtomicOp; put_signal: see signal_detail()
   std::int32_t pe = -1;           ///< -1: all (fence, quiet)
-  std::uint64_t offset_bytes = 0; ///< of the target in its region
+  std::uint64_t offset_bytes = 0; ///< offset of the target in its region
   std::uint64_t local = 0;        ///< put, get, put_signal: an address that this process can use
   std::uint64_t size_bytes = 0;
   std::uint64_t operand = 0; ///< put_value, atomic, put_signal: the value

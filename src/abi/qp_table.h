@@ -35,8 +35,8 @@ struct LocalSegment {
 /// A registered part of a peer's region.
 struct RemoteSegment {
   std::uint64_t offset_bytes, size_bytes; ///< in the region
-  std::uint64_t address;                  ///< of its first byte, in the peer's address space
-  std::uint32_t rkeys[max_table_ports];   ///< by port of the peer
+  std::uint64_t address;                ///< address of its first byte, in the peer's address space
+  std::uint32_t rkeys[max_table_ports]; ///< by port of the peer
 
   SHMEMCTL_HOST_DEVICE bool holds(std::uint64_t offset) const {
     return offset >= offset_bytes && offset - offset_bytes < size_bytes;
@@ -58,7 +58,7 @@ public:
     std::uint32_t first, count;
   };
 
-  std::uint64_t size_bytes; ///< of the block, arrays included
+  std::uint64_t size_bytes; ///< size of the block, arrays included
   std::uint32_t n_pes, n_paths, n_qp_sets, n_regions, n_local;
   std::uint64_t queues_at, paths_at, ranges_at, remote_at, local_at;
 

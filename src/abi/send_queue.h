@@ -29,7 +29,7 @@ namespace shmemctl::mlx5 {
 /// Sizes and encodings of the real HCA.
 struct DeviceShape {
   using View = QpView;
-  static constexpr unsigned index_bits = 16; ///< of a WQEBB index as the HCA sees it
+  static constexpr unsigned index_bits = 16; ///< bits of a WQEBB index as the HCA sees it
   static constexpr unsigned words_of_wqebb = wqebb_words;
   static constexpr unsigned words_of_cqe = cqe_words;
 

@@ -14,7 +14,7 @@ namespace shmemctl {
 namespace {
 
 constexpr std::size_t max_entries = 4096;
-constexpr std::size_t max_repetitions = 64; ///< of one key in one entry
+constexpr std::size_t max_repetitions = 64; ///< how often one key may be repeated in one entry
 constexpr std::size_t max_value_bytes = 4096;
 /// A shorter literal would be found in too many lines.
 constexpr std::size_t min_anchor_bytes = 4;

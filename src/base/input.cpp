@@ -226,7 +226,7 @@ nlohmann::json parse_json_items(const std::string& text, const std::string& subj
 std::string json_member_text(const std::string& text, const std::string& key) {
   const std::string quoted = '"' + key + '"';
   int depth = 0;
-  std::size_t begin = std::string::npos; // of the value that is being read
+  std::size_t begin = std::string::npos; // where the value that is being read begins
   std::string found;
   const auto finish = [&](std::size_t end) {
     if (begin != std::string::npos)

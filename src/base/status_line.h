@@ -59,7 +59,7 @@ public:
 
 private:
   friend class StatusPause;
-  class Buffer; ///< of a stream whose text the line makes way for
+  class Buffer; ///< buffer of a stream: the status line makes way for the stream's text
 
   void paint_on();
 

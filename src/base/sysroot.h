@@ -66,7 +66,7 @@ private:
   /// In the tree, with links resolved; null if there is none.
   const FileEntry* resolved_entry(const std::string& path) const;
   std::string root_; ///< "/" or an absolute path without a trailing slash; an archive's name
-  std::shared_ptr<const FileTree> tree_; ///< of an archive; null for a folder
+  std::shared_ptr<const FileTree> tree_; ///< files of an archive; null for a folder
 };
 
 } // namespace shmemctl

@@ -36,7 +36,7 @@ struct Buffers::Impl {
   BuffersConfig config;
   std::uint32_t me; ///< among the users
   BufferPool pool;
-  std::mutex mutex;                             ///< of `owner`
+  std::mutex mutex;                             ///< guards `owner`
   std::unique_ptr<buffers::BufferServer> owner; ///< from the first registration on
   std::mutex links_mutex;                       ///< held while a connection is made
   std::map<int, std::shared_ptr<buffers::OwnerConnection>> links;

@@ -71,7 +71,7 @@ private:
   Rma& rma_;
   const DegradedJobHooks hooks_;
   Memory& memory_;
-  std::uint64_t number_ = 0; ///< of the last barrier
+  std::uint64_t number_ = 0; ///< number of the last barrier
   std::uint64_t lost_ = 0;   ///< a bit for each PE
   std::vector<LostPe> reasons_;
 };

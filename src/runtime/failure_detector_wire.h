@@ -121,7 +121,7 @@ enum class Decoding { complete, incomplete, garbage };
 struct Decoded {
   Decoding state = Decoding::incomplete;
   Message message = Goodbye{};
-  std::size_t size_bytes = 0; ///< of the frame, if it is complete
+  std::size_t size_bytes = 0; ///< size of the frame, if it is complete
 };
 /// The first frame of `bytes`. Never throws. What can no longer become a frame of at most
 /// `max_bytes` is garbage at its first wrong byte. A ConnectionRequest of another version is

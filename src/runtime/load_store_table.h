@@ -59,7 +59,7 @@ private:
     std::atomic<std::byte*> base{nullptr};
   };
   struct RegionRanges {
-    std::atomic<std::uintptr_t> base{0}; ///< of this PE's own part
+    std::atomic<std::uintptr_t> base{0}; ///< address of this PE's own part
     std::vector<PeerRange> ranges;
 
     [[gnu::always_inline]] std::byte* find(const void* address, std::size_t size_bytes,
@@ -84,7 +84,7 @@ private:
   std::array<CacheSlot, cache_slots> cache_;
   std::atomic<std::uintptr_t> heap_base_{0};
   std::atomic<std::size_t> heap_end_{0};      ///< its size; written last, as in a Part
-  std::mutex mutex_;                          ///< of set()
+  std::mutex mutex_;                          ///< guards set()
   std::array<int, cache_slots> cache_owners_; ///< -1: free
   std::array<RegionRanges, limits::max_regions> regions_;
 };

@@ -17,7 +17,7 @@ namespace shmemctl {
 /// What a transport leaves unreached, of what those before it leave: the same on all PEs.
 struct ReachGap {
   std::uint64_t pairs = 0;
-  std::string reason; ///< of the first such pair
+  std::string reason; ///< reason of the first such pair
 };
 
 class GpuDirectTransport;
@@ -83,8 +83,8 @@ struct Runtime::Impl {
 
   // One member per thing that a phase makes; destroyed in reverse.
   HostIdentity identity;
-  CpuSet cpus_at_start;                        ///< of the thread that made the runtime
-  std::unique_ptr<HeapBacking> static_backing; ///< of `static_data`
+  CpuSet cpus_at_start;                        ///< CPUs of the thread that made the runtime
+  std::unique_ptr<HeapBacking> static_backing; ///< backing of `static_data`
   std::unique_ptr<StaticDataRegion> static_data;
   std::unique_ptr<Bootstrap> parent_bootstrap; ///< the launcher's, if the world is a part of it
   std::unique_ptr<Bootstrap> bootstrap;
@@ -98,7 +98,7 @@ struct Runtime::Impl {
   Mapping mapping;
   std::vector<int> shared_pes; ///< PEs whose memory is mapped here, by slot: ascending
   std::unique_ptr<LocalPeers> local_peers;
-  std::unique_ptr<HeapBacking> backing; ///< of the two regions below
+  std::unique_ptr<HeapBacking> backing; ///< backing of the two regions below
   std::unique_ptr<SymmetricRegion> internal;
   std::unique_ptr<SymmetricRegion> staging; ///< what `staged` sends through
   std::unique_ptr<SymmetricRegion> heap_region;
@@ -129,8 +129,8 @@ struct Runtime::Impl {
   std::unique_ptr<Collectives> collectives;
   std::unique_ptr<DegradedJob> degraded; ///< none: a PE that is lost ends the job
   TeamId rail_team = invalid_team;
-  std::mutex mutex;           ///< of allocate(), free(), gather_text() and proxy()
-  std::mutex bootstrap_mutex; ///< of the bootstraps' calls after the phases
+  std::mutex mutex;           ///< guards allocate(), free(), gather_text() and proxy()
+  std::mutex bootstrap_mutex; ///< guards the bootstraps' calls after the phases
   Phases phases;              ///< last: its undo steps use everything above
   TransportSetup transport_setup();
 

@@ -34,8 +34,8 @@ struct Litmus {
   LitmusProgram program;
   Who who;
   int blocks, threads;
-  std::size_t size_bytes; ///< of a message
-  std::uint64_t rounds;   ///< of each block
+  std::size_t size_bytes; ///< size of a message
+  std::uint64_t rounds;   ///< rounds of each block
 };
 
 /// What a kernel has seen, in the PE's own memory.
@@ -50,7 +50,8 @@ struct LitmusPlaces {
   static constexpr std::size_t max_blocks = 64, max_bytes = std::size_t{64} << 10;
   static constexpr std::size_t count = 0; ///< LitmusCount
   static constexpr std::size_t signals = 4096, signal_stride = 256;
-  static constexpr std::size_t meeting = std::size_t{64} << 10;   ///< of grids; two halves
+  /// Two halves; grids meet in this area.
+  static constexpr std::size_t meeting = std::size_t{64} << 10;
   static constexpr std::size_t out = std::size_t{1} << 20;        ///< what is sent
   static constexpr std::size_t in = out + max_blocks * max_bytes; ///< what has come; two of each
   static constexpr std::size_t load = in + 2 * max_blocks * max_bytes;

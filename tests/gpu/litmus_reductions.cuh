@@ -24,8 +24,8 @@ __device__ unsigned long long wrong_sums_in(const std::byte* at, std::size_t siz
 struct Reduction {
   bool scatter;
   std::uint64_t *source, *dest;
-  std::size_t count;        ///< of the result
-  std::size_t source_bytes; ///< of the source
+  std::size_t count;        ///< elements of the result
+  std::size_t source_bytes; ///< size of the source
   std::size_t first;        ///< which numbers the result is made of
 
   __device__ Reduction(std::uint64_t round, int pe, std::byte* out, std::byte* in,

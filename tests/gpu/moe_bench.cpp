@@ -407,7 +407,8 @@ void latency(MoeLatencyRank& rank, Times& times, moe::Combine combine) {
         if (rank.by_units() || warps * stages * (chunk * rows + 16 + rows * 4) > 227 * 1024)
           continue;
         const moe::Tuning tuning{sms, warps, stages};
-        const auto combine = [&] { // of the same outputs again, which nobody writes meanwhile
+        // a reduction of the same outputs again, which nobody writes meanwhile
+        const auto combine = [&] {
           rank.launch_next(moe::LowLatencyCalls::Step::received);
           rank.combine(tuning, chunk);
         };

@@ -129,7 +129,7 @@ TEST(MoeLate, ATimeoutOfOneRankFailsTheCallOnAllAcrossNodes) {
     GTEST_SKIP() << "ranks share a GPU";
   const moe::InternodeShape shape = nodes_of_two();
   const moe::Routing routing = all_routings(shape.shape)[0].routing;
-  for (const int late : {1, 2})      // of the node, of the rail
+  for (const int late : {1, 2})      // a rank of the node, then one of the rail
     for (const int op : {0, 1, 2}) { // notify and dispatch, dispatch, combine
       Lateness lateness(late);
       ThreadGpus gpus(4);

@@ -15,7 +15,7 @@ struct NetworkHeap {
   static constexpr std::uint64_t payload_bytes = 1000;
   static constexpr std::uint64_t slots = 8192; ///< what peers write
   static constexpr std::uint64_t local = std::uint64_t{1} << 20;
-  static constexpr std::uint64_t slot_bytes = 1024;                   ///< of each thread
+  static constexpr std::uint64_t slot_bytes = 1024;                   ///< slot of each thread
   static constexpr std::uint64_t numbers = std::uint64_t{1280} << 10; ///< of collectives
   static constexpr std::uint64_t results = std::uint64_t{1664} << 10;
   static constexpr std::uint64_t bytes = std::uint64_t{2} << 20;
@@ -51,7 +51,7 @@ void launch_network_parts(cudaStream_t stream, const DeviceJob& job, int blocks,
 
 /// How long it took to build WQEs: zero all before.
 struct NetworkRate {
-  std::uint64_t cycles;        ///< of the first thread, for its WQEs
+  std::uint64_t cycles;        ///< cycles of the first thread for its WQEs
   std::uint64_t ns;            ///< from when all threads were there to the last one's last WQE
   std::uint64_t arrived, done; ///< counters
 };
@@ -65,7 +65,7 @@ void launch_network_entries(cudaStream_t stream, const DeviceJob& job, int peer,
 /// is arithmetic, look-ups in the queue table, and the clock's own reading.
 struct NetworkEntryParts {
   enum Part { load, acquire, store, read_modify_write, fence, record, doorbell, release, count };
-  std::uint64_t whole, clock; ///< of all WQEs; of one reading of the clock
+  std::uint64_t whole, clock; ///< duration of all WQEs, and of one reading of the clock
   std::uint64_t cycles[count], times[count];
 };
 /// One thread puts 1, 2, ..., `each` into the first slot, over ibgda; each step of a queue is

@@ -34,7 +34,7 @@ struct Network {
 /// Heaps of all PEs, in memory that their processes share.
 class SharedHeaps {
 public:
-  static constexpr std::size_t cells_bytes = std::size_t{256} << 10; ///< of one team
+  static constexpr std::size_t cells_bytes = std::size_t{256} << 10; ///< cells of one team
 
   SharedHeaps() {
     static_assert(sizeof(DeviceTeamFlags) <= cells_bytes);

@@ -362,7 +362,7 @@ class TextfileCollector(Example):
 
     def test_the_timer_starts_the_service(self):
         timer = (EXAMPLES / "shmemctl-metrics.timer").read_text()
-        self.assertTrue((EXAMPLES / "shmemctl-metrics.service").is_file())  # of the same name: its unit
+        self.assertTrue((EXAMPLES / "shmemctl-metrics.service").is_file())  # a unit for the timer of the same name
         for words in (r"^\[Timer\]$", r"^OnUnitActiveSec=\d+min$", r"^WantedBy=timers\.target$"):
             self.assertRegex(timer, re.compile(words, re.MULTILINE))
 

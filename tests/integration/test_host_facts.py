@@ -103,7 +103,7 @@ class Against(HostFacts):
         tree = self.tree("node1")
         old = json.loads(self.recorded(tree).read_text())
         del old["hosts"][0]["facts"]
-        old["started_at"] = "2026-01-01T00:00:00Z"  # of another run
+        old["started_at"] = "2026-01-01T00:00:00Z"  # the time of another run
         (self.folder / "old.json").write_text(json.dumps(old))
         merged = self.folder / "merged.json"
         self.assertEqual(run("report", "merge", self.recorded(self.tree("a")), self.recorded(self.tree("b")),
@@ -164,7 +164,7 @@ class Nodes(HostFacts):
         file = self.recorded(self.tree("a"))
         old = json.loads(file.read_text())
         del old["hosts"][0]["facts"]
-        old["started_at"] = "2026-01-01T00:00:00Z"  # of another run
+        old["started_at"] = "2026-01-01T00:00:00Z"  # the time of another run
         without = self.folder / "old.json"
         without.write_text(json.dumps(old))
         for arguments, words in ((("--nodes",), "--nodes: no report given"),

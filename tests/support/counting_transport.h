@@ -12,7 +12,7 @@ namespace shmemctl::test {
 class CountingTransport final : public NoTransport {
 public:
   alignas(128) std::atomic<std::uint64_t> last{0};
-  alignas(128) std::uint64_t calls = 0; ///< of the proxy thread
+  alignas(128) std::uint64_t calls = 0; ///< calls of the proxy thread
 
   const char* name() const override { return "counting"; }
   void put(int, const RemoteAddress& target, const void*, std::size_t, bool) override {

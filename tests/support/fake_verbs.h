@@ -54,7 +54,7 @@ struct FakeDevice {
 
 /// What the engine is about to carry out, for tests that inject faults.
 struct FakeRequest {
-  std::string device; ///< of the sender
+  std::string device; ///< device of the sender
   ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE;
   std::size_t size_bytes = 0;
   std::uint64_t count = 0; ///< how many before it, over all queue pairs

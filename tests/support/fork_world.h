@@ -26,7 +26,7 @@ namespace shmemctl::test {
 struct ForkSlot {
   std::atomic<int> state;               ///< whatever the body counts
   std::atomic<int> command;             ///< whatever the test asks for
-  std::atomic<std::int64_t> changed_ns; ///< of the steady clock
+  std::atomic<std::int64_t> changed_ns; ///< time on the steady clock
   std::atomic<int> code;
   std::array<char, 1024> text; ///< written before `state` is stored
 

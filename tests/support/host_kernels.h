@@ -16,7 +16,7 @@ namespace shmemctl::test {
 
 struct HostShape {
   int blocks = 1, threads = 1;
-  int columns = 0; ///< of a grid of two or three dimensions, which divides `blocks`; 0: one
+  int columns = 0; ///< columns of a grid of two or three dimensions, which divides `blocks`; 0: one
   int planes = 1;
 };
 

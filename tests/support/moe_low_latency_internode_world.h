@@ -26,7 +26,7 @@ struct Setting {
 /// Ranks on nodes, each with its tokens and all that dispatch and combine need.
 class LowLatencyInternodeWorld : public MoeHostWorld {
 public:
-  static constexpr HostShape grid{3, 2}; ///< of a dispatch: two blocks send
+  static constexpr HostShape grid{3, 2}; ///< grid of a dispatch: two blocks send
 
   LowLatencyInternodeWorld(const moe::Shape& shape, Setting setting, moe::Routing routing,
                            const std::vector<int>& nodes, double wait_s = 100)

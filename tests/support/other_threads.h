@@ -31,7 +31,7 @@ inline bool blocks(const std::filesystem::path& status, int signal) {
 
 struct OtherThread {
   std::string name;
-  bool takes_signals = false; ///< of the program: its handlers may run in this thread
+  bool takes_signals = false; ///< a thread of the program: its handlers may run in it
 };
 
 /// Those that have a name of their own, by name.

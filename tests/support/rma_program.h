@@ -61,8 +61,9 @@ enum class OwnAtomic : std::uint64_t {
 
 class RmaPrograms {
 public:
-  static constexpr std::uint64_t area_bytes = 256 << 10; ///< of each PE, twice
-  static constexpr std::uint64_t own_bytes = 512 << 10;  ///< sources; targets of gets
+  /// Area of each PE, of which there are two.
+  static constexpr std::uint64_t area_bytes = 256 << 10;
+  static constexpr std::uint64_t own_bytes = 512 << 10; ///< sources; targets of gets
   static constexpr std::uint64_t source = 2 * area_bytes, target = source + own_bytes / 2;
   static constexpr std::uint64_t words = source + own_bytes; ///< atomics and signals
   static constexpr std::uint64_t heap_bytes = words + 4096;

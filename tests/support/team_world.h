@@ -43,7 +43,7 @@ struct RealTransport {
 
 struct TeamWorldOptions {
   std::size_t heap_bytes = std::size_t{1} << 20;
-  std::size_t list_capacity = 1024; ///< of the state, in members
+  std::size_t list_capacity = 1024; ///< capacity of the state's lists, in members
   /// PEs pe / pes_per_node that differ reach each other by NetworkOnlyTransport only; 0: one node.
   /// With a real transport everything goes through it then, a PE's own memory included.
   int pes_per_node = 0;

@@ -33,7 +33,7 @@ struct TransportWorldOptions {
   std::size_t first_heap_bytes = 0;           ///< registered before the body; 0: all of it
   std::map<std::string, std::string> options; ///< by option name, like flags
   std::vector<HcaPort> nics;                  ///< for use_nics(), if there are any
-  double timeout_s = 60;                      ///< of the transport's waits
+  double timeout_s = 60;                      ///< limit of the transport's waits
   /// One node, whose PEs see each other's memory: threads only, for transports that load and store.
   bool mapped_memory = false;
 };

@@ -22,7 +22,7 @@ struct GpuDirectSettings {
   Transport* staged = nullptr;
   /// Whether that local address is memory of a GPU, of the regions or any other.
   std::function<bool(const void*)> is_device_memory;
-  std::shared_ptr<const DeviceMemory> memory; ///< of this PE's regions
+  std::shared_ptr<const DeviceMemory> memory; ///< the memory of this PE's regions
   std::string description;                    ///< "GPUDirect RDMA by dma-buf over ibrc"
   /// DeviceMemoryUser::signals_device_memory(); else signals are the agents'.
   bool nics_signal = true;

@@ -81,7 +81,7 @@ constexpr std::uint64_t refused_word(std::uint64_t number, Refusal refusal) {
 /// Where a target writes its replies to one PE.
 struct ReplyAddress {
   std::uint32_t credits = 0;       ///< as the requester reckons them
-  std::uint64_t address = 0;       ///< of QP set 0's block; the others follow
+  std::uint64_t address = 0;       ///< address of QP set 0's block; the others follow
   std::vector<std::uint32_t> keys; ///< by NIC of the requester
   bool operator==(const ReplyAddress&) const = default;
 };

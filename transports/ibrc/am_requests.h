@@ -44,7 +44,7 @@ private:
   struct Target {
     ReplyBlock layout;
     std::byte* block = nullptr;
-    Endpoint* endpoint = nullptr; ///< of the last request
+    Endpoint* endpoint = nullptr; ///< endpoint of the last request
     std::uint64_t sent = 0, done = 0;
     std::uint64_t fenced = 0; ///< as many are before the last fence
     bool active = false;      ///< in active_

@@ -59,7 +59,7 @@ private:
   /// The own end of the connection to a peer.
   struct Peer {
     std::unique_ptr<Endpoint> endpoint;
-    std::uint64_t address = 0; ///< of its blocks
+    std::uint64_t address = 0; ///< address of its blocks
     std::uint32_t key = 0;
   };
 

@@ -50,8 +50,8 @@ private:
 
 /// What all PEs know of each other's room for messages.
 struct MessageRoom {
-  std::uint32_t own_credits = 0;      ///< of each sender here
-  std::vector<std::uint32_t> credits; ///< of this PE's QP sets, by target; 0: not connected
+  std::uint32_t own_credits = 0;      ///< credits of each sender here
+  std::vector<std::uint32_t> credits; ///< credits of this PE's QP sets, by target; 0: not connected
   int qp_sets = 1;
 };
 
@@ -90,7 +90,7 @@ private:
   RegionTable regions_;
   MessageMemory memory_;
   AmResponder responder_;
-  std::mutex mutex_; ///< of the replies and the receives
+  std::mutex mutex_; ///< guards the replies and the receives
   std::optional<Error> failure_;
   std::atomic<bool> stop_{false};
   FileDescriptor wakeup_;

@@ -50,7 +50,7 @@ private:
     std::size_t attempt = 0;           ///< which address pair is being tried
     bool ready = false;                ///< this end, with that pair
     bool settled = false;              ///< both ends
-    int error_number = 0;              ///< of the first attempt that failed here
+    int error_number = 0;              ///< error number of the first attempt that failed here
   };
 
   Hello hello() const;

@@ -106,7 +106,7 @@ private:
   rc::RemoteMemory remote_;
   std::unique_ptr<MessageService> service_; ///< if atomics go by message
   ConnectionTexts texts_;
-  std::vector<std::vector<NicPair>> nics_; ///< of the connections, by PE
+  std::vector<std::vector<NicPair>> nics_; ///< NICs of the connections, by PE
 };
 
 } // namespace shmemctl::ibrc

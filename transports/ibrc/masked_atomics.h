@@ -11,9 +11,9 @@ namespace shmemctl::ibrc {
 
 /// The position of a 4- or 8-byte value in its 8-byte word.
 struct WordField {
-  std::uint64_t address = 0; ///< of the word: a multiple of 8
+  std::uint64_t address = 0; ///< address of the word: a multiple of 8
   unsigned shift = 0;
-  std::uint64_t mask = ~std::uint64_t{0}; ///< of the value, before the shift
+  std::uint64_t mask = ~std::uint64_t{0}; ///< mask of the value, before the shift
 
   std::uint64_t of(std::uint64_t word) const { return word >> shift & mask; }
   std::uint64_t replaced(std::uint64_t word, std::uint64_t value) const {

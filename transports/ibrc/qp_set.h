@@ -80,7 +80,7 @@ private:
   std::size_t number_;
   Endpoints queues_;
   std::optional<Requests> requests_; ///< if atomics go by message
-  WorkChain chain_;                  ///< of the operation under way
+  WorkChain chain_;                  ///< work requests of the operation under way
 };
 
 } // namespace shmemctl::ibrc

@@ -94,7 +94,7 @@ private:
   struct Path {
     Endpoint* endpoint = nullptr;
     std::uint32_t lkey = 0;
-    rc::RdmaAddress target; ///< of the first byte of the peer's memory
+    rc::RdmaAddress target; ///< where the first byte goes in the peer's memory
     std::uint32_t size_bytes = 0;
     std::uint64_t posted_bytes = 0, operations = 0; ///< not counted by the port yet
   };

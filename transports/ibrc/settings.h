@@ -17,7 +17,7 @@ struct Settings {
   int mtu_bytes = 0; ///< 0: the larger one that both ports have
   int qp_sets = 2;   ///< queue pairs to each peer on each NIC
   AtomicsPreference atomics = AtomicsPreference::automatic;
-  int receives = 16384; ///< of a device's shared receive queue, at most
+  int receives = 16384; ///< receives in a device's shared receive queue, at most
   WriteOrder write_order = WriteOrder::automatic;
 };
 

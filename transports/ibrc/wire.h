@@ -35,7 +35,7 @@ struct Summary {
   };
   std::string reason; ///< why ibrc cannot be used there; "" if it can
   std::vector<Port> ports;
-  AtomicsCapabilities atomics; ///< of all ports together
+  AtomicsCapabilities atomics; ///< what all ports together can execute
   bool operator==(const Summary&) const = default;
 };
 
@@ -52,7 +52,7 @@ struct Hello {
     bool ethernet = true;
     bool grh_required = false;
     std::uint16_t lid = 0;
-    std::uint16_t mtu_bytes = 1024; ///< of the port
+    std::uint16_t mtu_bytes = 1024; ///< MTU of the port
     std::uint64_t max_message_bytes = 0;
     std::uint8_t outstanding_reads = 1;
     bool orders_writes = false; ///< WRITEs of a queue pair are placed in the order of their posting
@@ -63,7 +63,7 @@ struct Hello {
   std::uint16_t wanted_mtu_bytes = 0; ///< 0: whatever both ports have
   std::uint8_t qp_sets = 1;
   std::vector<Nic> nics;
-  AtomicsCapabilities atomics; ///< of these NICs
+  AtomicsCapabilities atomics; ///< what these NICs can execute
   bool operator==(const Hello&) const = default;
 };
 

@@ -55,7 +55,8 @@ private:
     Value value;
   };
   std::multimap<const std::byte*, Area> areas_;
-  std::size_t longest_bytes_ = 0; ///< of any that was ever there
+  /// Longest of all intervals that have been added, removed ones included.
+  std::size_t longest_bytes_ = 0;
 };
 
 } // namespace shmemctl::fabric

@@ -88,9 +88,9 @@ private:
   std::vector<EndpointName> peers_;
   RailTraffic traffic_;
 
-  std::mutex poll_mutex_; ///< of everything below, and of all handlers
+  std::mutex poll_mutex_; ///< guards everything below, and all handlers
   std::deque<Message> replies_;
-  std::deque<Message> deferred_replies_; ///< of the last poll, for the next one
+  std::deque<Message> deferred_replies_; ///< replies that the last poll left for the next one
   std::vector<Operation*> to_post_;      ///< receives that found no room
 };
 

@@ -26,7 +26,7 @@ struct Message {
   MessageKind kind = MessageKind::atomic;
   AtomicOp op = AtomicOp::fetch;
   std::uint8_t word_bytes = 8;
-  std::uint8_t refused = 0;     ///< of a reply: the address was not one of the target's
+  std::uint8_t refused = 0;     ///< in a reply: the address was not one of the target's
   std::uint32_t from_pe = 0;    ///< the sender
   std::uint32_t operation = 0;  ///< the requester's, echoed by the reply
   std::uint32_t generation = 0; ///< of that operation's use
@@ -34,7 +34,7 @@ struct Message {
   std::uint32_t sequence = 0;
   std::uint32_t writes = 0;
   std::uint64_t offset_bytes = 0, operand = 0,
-                compare = 0; ///< of a reply: operand is the old value
+                compare = 0; ///< in a reply: operand is the old value
 };
 static_assert(sizeof(Message) == 56);
 

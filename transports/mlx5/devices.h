@@ -45,7 +45,7 @@ private:
   std::string host_;
   int pe_;
   Summary::Kind kind_ = Summary::Kind::none;
-  std::string reason_; ///< of none
+  std::string reason_; ///< why there are no devices
   std::unique_ptr<Transport> below_;
   std::vector<std::unique_ptr<Hca>> chosen_; ///< real ones, best first
   bool ethernet_ = false;                    ///< of those

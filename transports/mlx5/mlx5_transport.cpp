@@ -238,7 +238,7 @@ bool Mlx5Transport::atomics_coherent_with_cpu() const {
 
 std::vector<NicTraffic> Mlx5Transport::traffic() const {
   if (const Transport* below = devices_.below())
-    return below->traffic(); // of the ports of the underlying transport
+    return below->traffic(); // traffic of the ports of the underlying transport
   std::vector<NicTraffic> all;
   for (std::size_t port = 0; port < job_.ports.size(); ++port) {
     NicTraffic sum{{job_.ports[port].info().device, job_.ports[port].info().port}, 0, 0, 0};

@@ -89,7 +89,7 @@ private:
   rc::RemoteMemory remote_;
   RegionTable regions_;
   std::vector<std::string> texts_;
-  std::vector<std::vector<NicPair>> nics_; ///< of the connections, by PE
+  std::vector<std::vector<NicPair>> nics_; ///< NICs of the connections, by PE
 };
 
 } // namespace shmemctl::mlx5

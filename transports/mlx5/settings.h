@@ -14,13 +14,13 @@ namespace shmemctl::mlx5 {
 
 /// ibdevx and ibgda add theirs (ibdevx::read_settings(), ibgda::read_settings()).
 struct Settings {
-  const char* name = "mlx5"; ///< of the transport
+  const char* name = "mlx5"; ///< name of the transport
   /// To which options all PEs need the same number of QPs, as in "set ... on all PEs".
   const char* qp_count_options = "";
   bool may_be_real = true, may_be_emulated = false;
   std::string over = "shm";        ///< transport that the emulated HCA uses
   int emulated_devices = 1;        ///< more than one in tests only
-  EmulatedOrder emulated_order;    ///< of the emulated HCA
+  EmulatedOrder emulated_order;    ///< order in which the emulated HCA executes operations
   int qp_sets = 2;                 ///< queues to each peer on each NIC
   int kernel_qp_sets = 0;          ///< additional QP sets that only kernels post to
   bool kernel_qp_per_warp = false; ///< else by block

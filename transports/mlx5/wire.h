@@ -21,12 +21,12 @@ inline constexpr std::size_t qp_sets = 65;
 struct Summary {
   enum class Kind : std::uint8_t { none, real, emulated };
   Kind kind = Kind::none;
-  std::string reason; ///< of none
+  std::string reason; ///< why there are no devices
   bool ethernet = false;
-  std::string over;                    ///< of emulated: what carries it, "shm"
+  std::string over;                    ///< for an emulated HCA: what carries its traffic, "shm"
   std::uint64_t network_namespace = 0; ///< memory is shared within one only
   std::string below;                   ///< info of the underlying transport
-  bool has_atomics = true;             ///< of real: of 8 bytes
+  bool has_atomics = true;             ///< whether a real HCA has atomics of 8 bytes
   bool operator==(const Summary&) const = default;
 };
 

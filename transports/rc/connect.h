@@ -13,7 +13,8 @@
 
 namespace shmemctl::rc {
 
-inline constexpr std::size_t max_text_bytes = 255; ///< of hosts, devices and reasons
+/// Most bytes of the names of hosts and devices, and of reasons.
+inline constexpr std::size_t max_text_bytes = 255;
 
 /// How many QP sets this PE creates, and which options decide it.
 struct QpSetCount {

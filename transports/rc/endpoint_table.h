@@ -12,8 +12,8 @@ namespace shmemctl::rc {
 struct EndpointPath {
   int pe = 0;
   std::size_t path = 0;      ///< among those to this peer
-  std::size_t port = 0;      ///< of this PE
-  std::size_t peer_port = 0; ///< of the peer
+  std::size_t port = 0;      ///< port of this PE
+  std::size_t peer_port = 0; ///< port of the peer
   bool active = false;       ///< in its QP set's list of those with work in flight
 };
 

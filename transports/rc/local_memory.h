@@ -30,7 +30,7 @@ struct Registration {
   std::uint64_t begin = 0, end = 0; ///< addresses
   int region = -1;                  ///< -1: of none
   std::vector<Keys> keys;           ///< by port
-  std::string method;               ///< of GPU memory: "dma-buf"
+  std::string method;               ///< how GPU memory was registered: "dma-buf"
   std::vector<std::shared_ptr<void>> handles;
 
   std::uint32_t lkey(std::size_t port) const { return keys[port].lkey; }
@@ -179,7 +179,7 @@ private:
   void publish(Regions list);
 
   Register register_;
-  std::mutex mutex_; ///< of regions that are set and dropped
+  std::mutex mutex_; ///< guards setting and dropping regions
   std::deque<Registration> registrations_;
   std::deque<Regions> region_lists_;
   std::atomic<const Regions*> regions_{nullptr};

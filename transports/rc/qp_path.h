@@ -13,7 +13,7 @@ namespace shmemctl::rc {
 struct PathOptions {
   int gid_index = -1; ///< -1: the transport chooses among the port's GIDs
   int service_level = 0;
-  int traffic_class = 0; ///< of RoCE
+  int traffic_class = 0; ///< traffic class of RoCE
   int ack_timeout = 18;  ///< 4.096 us times 2 to this power
   int retry_count = 6;   ///< 7 is "for ever" on some devices
 };
@@ -39,7 +39,7 @@ struct QpPath {
   PathOptions options; ///< service level, traffic class, timeout, retries
   int port = 1;
   bool global = true;       ///< with a GRH: always on Ethernet
-  int source_gid_index = 0; ///< of the own port's table
+  int source_gid_index = 0; ///< index in the own port's GID table
   std::array<std::uint8_t, 16> peer_gid{};
   std::uint16_t peer_lid = 0; ///< InfiniBand; 0 on Ethernet
   std::uint8_t mtu = 3;       ///< the verbs' number: 1 is 256 bytes, 5 is 4096

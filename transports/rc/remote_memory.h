@@ -33,7 +33,7 @@ private:
   using Table = std::vector<std::vector<SegmentKey>>;
   void publish(std::size_t region, Table table);
 
-  std::mutex mutex_; ///< of changes
+  std::mutex mutex_; ///< guards changes
   std::deque<Table> tables_;
   std::array<std::atomic<const Table*>, RegionTable::capacity> current_{};
 };

@@ -36,7 +36,7 @@ struct SegmentKey {
   }
 };
 
-inline constexpr std::size_t max_below_bytes = 4096; ///< of SegmentKey::below
+inline constexpr std::size_t max_below_bytes = 4096; ///< most bytes of SegmentKey::below
 
 inline void serialize(Archive& archive, SegmentKey& key) {
   archive(key.offset_bytes, key.size_bytes, key.address, key.keys);

@@ -81,7 +81,7 @@ struct Piece {
   NicTransfer transfer;
   const SegmentKey& segment;           ///< holds all of it
   const Registration* local = nullptr; ///< holds all of it; nullptr: it goes through a staging slot
-  bool last = false;                   ///< of its transfer
+  bool last = false;                   ///< whether it is the last of its transfer
 
   RdmaAddress remote(std::size_t peer_port) const {
     return segment.at(transfer.remote.offset_bytes, peer_port);

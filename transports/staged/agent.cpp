@@ -14,7 +14,7 @@ using staged::MessageOp;
 
 namespace {
 
-constexpr int agent_queue = 0; ///< of the agent's copies
+constexpr int agent_queue = 0; ///< queue of the agent's copies
 /// How often the underlying transport may free the resources of finished operations.
 constexpr unsigned operations_between_quiets = 256;
 

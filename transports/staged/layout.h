@@ -17,8 +17,8 @@ struct alignas(64) MessageHead {
   AtomicOp atomic;          ///< atomic; put_signal: set or add
   std::uint8_t word_bytes;  ///< atomic
   std::uint8_t wants_reply; ///< get, atomic
-  std::uint32_t size_bytes; ///< of the payload, or to be read
-  std::uint32_t region;     ///< of the target; of the source for a get
+  std::uint32_t size_bytes; ///< size of the payload, or of what is to be read
+  std::uint32_t region;     ///< region of the target; of the source for a get
   std::uint32_t signal_region;
   std::uint64_t offset_bytes, signal_offset_bytes;
   std::uint64_t operand, compare; ///< atomic; put_signal: the signal's value
@@ -33,7 +33,7 @@ struct Layout {
   static constexpr std::size_t line_bytes = 64;
 
   std::size_t n_pes = 1;
-  std::size_t payload_bytes = 0; ///< of a slot
+  std::size_t payload_bytes = 0; ///< payload of a slot
 
   /// As long slots as a bounded region has room for.
   static Layout of(std::size_t n_pes, std::size_t max_payload_bytes) {

@@ -30,9 +30,9 @@ struct StagedSettings {
   /// The network; contexts of it that no one else uses. Goes before the memory.
   std::shared_ptr<Transport> below;
   int send_context = 0, agent_context = 1;
-  std::size_t max_payload_bytes = std::size_t{128} << 10; ///< of a message
-  std::shared_ptr<CopyEngine> copies;                     ///< of callers, by their context
-  std::shared_ptr<CopyEngine> agent_copies;               ///< of the agent: context 0
+  std::size_t max_payload_bytes = std::size_t{128} << 10; ///< largest payload of a message
+  std::shared_ptr<CopyEngine> copies;                     ///< copies for callers, by their context
+  std::shared_ptr<CopyEngine> agent_copies;               ///< copies of the agent: context 0
   /// The GPU's memory, if NICs write it in addition to the messages; else nullptr.
   std::shared_ptr<const DeviceMemory> written_by_nics;
 };
@@ -85,7 +85,7 @@ private:
   };
   struct Message {
     staged::MessageHead head{};
-    const void* payload = nullptr; ///< of any kind of memory
+    const void* payload = nullptr; ///< in memory of any kind
     int context = 0;
   };
   /// A get whose reply has not arrived.
@@ -130,7 +130,7 @@ private:
   RegionView area_;
   RegionTable regions_;
   std::deque<Channel> channels_; ///< by PE
-  std::mutex send_mutex_;        ///< of the send context
+  std::mutex send_mutex_;        ///< guards the send context
 
   // The agent's own.
   struct Inbox {

@@ -11,7 +11,7 @@ namespace shmemctl {
 /// A part of a region that one ucp_mem_map() registered.
 struct UcxPiece {
   std::uint64_t offset_bytes = 0, size_bytes = 0;
-  std::uint64_t address = 0; ///< of its first byte, in the process that owns it
+  std::uint64_t address = 0; ///< address of its first byte, in the process that owns it
   std::string packed;        ///< result of ucp_rkey_pack()
   bool operator==(const UcxPiece&) const = default;
 };

@@ -12,7 +12,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::size_t longest_key_bytes = 4096; // of set_region()
+constexpr std::size_t longest_key_bytes = 4096; // longest key that set_region() accepts
 
 } // namespace
 

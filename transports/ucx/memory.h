@@ -48,7 +48,8 @@ private:
   std::shared_ptr<const UcxContext> context_;
   std::deque<UcxMapping> mappings_; ///< all of regions: what a region was before stays usable
   std::map<int, Region> regions_;
-  std::multimap<void*, UcxMapping> local_;  ///< of one place in the order of their coming
+  /// Mappings; those of one address are in the order in which they were added.
+  std::multimap<void*, UcxMapping> local_;
   std::map<int, std::vector<Pieces>> keys_; ///< by region and PE
   std::atomic<std::uint64_t> version_{0};
 };

@@ -153,12 +153,12 @@ private:
   std::string why_not_; ///< why this PE cannot use UCX; "" if it can
   std::shared_ptr<const UcxContext> context_;
   UcxMemory memory_;
-  std::size_t request_bytes_ = 0; ///< of UcxOperands
+  std::size_t request_bytes_ = 0; ///< size of UcxOperands
   bool atomics_coherent_with_cpu_ = true;
   UcxPresence presence_;
   std::vector<UcxRemote> remotes_; ///< by PE, after connect()
   std::array<UcxIssued, max_contexts> issued_;
-  mutable std::mutex making_; ///< of workers
+  mutable std::mutex making_; ///< held while workers are made
   std::array<std::unique_ptr<UcxWorker>, max_workers> workers_;
   std::array<std::atomic<UcxWorker*>, max_workers> ready_{};
   std::unique_ptr<UcxProgressThread> thread_; // ends first

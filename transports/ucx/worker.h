@@ -22,7 +22,7 @@ namespace shmemctl {
 /// Data that a PE has sent in connect().
 struct UcxRemote {
   std::string host;
-  std::string address;         ///< of the worker that serves its memory
+  std::string address;         ///< address of the worker that serves its memory
   std::string presence;        ///< UcxPresence of a PE whose end UCX may not notice; "": it does
   bool in_memory = false;      ///< UCX may reach it through memory
   bool handles_errors = false; ///< UCX can monitor it

@@ -21,7 +21,7 @@ struct Port {
   bool grh_required = false;
   std::uint16_t lid = 0;
   int mtu_bytes = 0;                   ///< active MTU
-  std::uint64_t max_message_bytes = 0; ///< of one work request
+  std::uint64_t max_message_bytes = 0; ///< largest message of one work request
   std::vector<GidEntry> gids;          ///< without empty ones
 };
 

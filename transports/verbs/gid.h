@@ -40,7 +40,7 @@ std::string gid_text(const RawGid& raw);
 /// A network that a GID must belong to.
 struct AddressRange {
   RawGid network{};
-  int bits = 0; ///< of the 128; for IPv4 including the 96 of ::ffff:0:0/96
+  int bits = 0; ///< how many of the 128 bits count; for IPv4 including the 96 of ::ffff:0:0/96
   bool contains(const RawGid& raw) const;
 };
 /// "10.1.0.0/16" or "fd00::/8". "" and networks of 0 bits are any: nothing. Throws Error (usage).

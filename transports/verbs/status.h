@@ -10,7 +10,7 @@ namespace shmemctl::verbs {
 /// Data of a connection on which a work request failed.
 struct FailureScene {
   std::string peer;         ///< "PE 3 on node2"
-  std::string port_state;   ///< of the own port now; "ACTIVE" if it is up
+  std::string port_state;   ///< present state of the own port; "ACTIVE" if it is up
   double retry_seconds = 0; ///< how long the queue pair tries, by its settings
   int mtu_bytes = 0;
 };

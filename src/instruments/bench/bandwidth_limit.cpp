@@ -195,7 +195,7 @@ using Partners = std::map<std::string, std::set<std::string>>;
 /// What is moved between GPUs of a machine.
 struct Flow {
   Partners to, from;
-  std::map<std::string, double> memory_GBps; ///< of those that send
+  std::map<std::string, double> memory_GBps; ///< memory rates of those that send
   bool stays = false, leaves = false;        ///< whether any bytes stay on, or leave, their GPU
   bool in_host_memory = false;
 
@@ -438,7 +438,7 @@ double limited_bytes(const LeastTraffic& traffic, const LinkLimit& limit) {
 namespace {
 
 constexpr std::size_t sent_bytes = std::size_t{32} << 20; ///< by a PE, in a round
-constexpr std::uint64_t rounds = 8;                       ///< of a launch: 0.7 ms
+constexpr std::uint64_t rounds = 8; ///< rounds of a launch, which takes 0.7 ms
 constexpr int launches = 5;
 constexpr int threads_of_block = 1024;
 constexpr std::uint64_t seed = 7;

@@ -52,10 +52,11 @@ std::string why_no_wire(const Point& point, const std::vector<std::uint64_t>& ma
 
 struct LinkLimit {
   double rate_GBps = 0;
-  std::string name;       ///< "mlx5_0:1 on n1, 400 Gb/s"; "4 ports of 2 hosts, 1600 Gb/s"
-  int links = 0;          ///< NVLinks that it is of
-  bool of_memory = false; ///< of GPUs' own memory: what a PE writes to itself counts, too
-  bool to_host = false;   ///< of GPUs' links to the host, in whose memory the heap is
+  std::string name; ///< "mlx5_0:1 on n1, 400 Gb/s"; "4 ports of 2 hosts, 1600 Gb/s"
+  int links = 0;    ///< NVLinks that it is of
+  /// The limit is the GPUs' own memory: what a PE writes to itself counts, too.
+  bool of_memory = false;
+  bool to_host = false; ///< the limit is the GPUs' links to the host, in whose memory the heap is
 };
 void serialize(Archive& archive, LinkLimit& limit);
 /// A limit, or why none is known: "no limit is known for ...".
@@ -82,7 +83,7 @@ std::optional<LinkLimit> gpu_links_limit(const Node& node, const std::string& gp
 struct GpuOfPe {
   std::uint64_t machine_id = 0;
   std::string pci_address; ///< "": none
-  double memory_GBps = 0;  ///< of its own memory, reads and writes together; 0: not known
+  double memory_GBps = 0;  ///< rate of its own memory, reads and writes together; 0: not known
   /// What this PE sends at the point goes from memory of a GPU straight to memory of a GPU.
   bool between_gpus = true;
   /// ... from and to a heap in memory of the host, by the GPU's loads and stores.
@@ -131,7 +132,7 @@ std::vector<int> gpu_numbers(const std::vector<GpuOfPe>& by_pe);
 struct MeasuredLink {
   std::vector<double> stores_GBps; ///< what leaves this PE's GPU by its stores
   std::vector<double> loads_GBps;  ///< what comes to it by its loads
-  int blocks = 0, threads = 0;     ///< of each PE's kernel
+  int blocks = 0, threads = 0;     ///< the size of each PE's kernel
   std::size_t message_bytes = 0;   ///< to each peer
   std::string traffic;             ///< who moved: "all-to-all", "pair"
 
@@ -181,7 +182,7 @@ GpuPath path_of(Runtime& runtime, const Point& point);
 struct GpuLimit {
   bool on_gpus = false; ///< no PE's traffic takes a network or the host's processors
   FoundLimit found;
-  double collective_bytes = 0; ///< of a collective: what the limit is about, by PE
+  double collective_bytes = 0; ///< for a collective: the bytes per PE that the limit is about
 };
 /// Collective, the same on all PEs of a machine. For operations that kernels issue, the measured
 /// limit of kernels, because SMs may not reach the rate of a copy engine; otherwise the model's.

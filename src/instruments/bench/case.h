@@ -48,15 +48,16 @@ struct CaseInfo {
   std::string measures; ///< one clause: what the number is
   std::string how;      ///< a few sentences: what is in the timed loop, what is verified
   Metric metric = Metric::latency;
-  bool sized = true;                              ///< takes -b, -e, -f
-  std::size_t element_bytes = 1;                  ///< sizes are multiples of it
-  std::size_t min_bytes = 1, max_bytes = 4 << 20; ///< of the sweep, unless -b and -e say otherwise
+  bool sized = true;             ///< takes -b, -e, -f
+  std::size_t element_bytes = 1; ///< sizes are multiples of it
+  /// Sizes of the sweep, unless -b and -e say otherwise.
+  std::size_t min_bytes = 1, max_bytes = 4 << 20;
   std::vector<std::size_t> only_bytes; ///< if there are any: it supports these sizes and no others
   std::vector<Traffic> traffics;       ///< those that it supports, its default first
   bool bidirectional = false;          ///< supports Direction::bi
   int min_pes = 2;
   Initiator initiator = Initiator::host;
-  LaunchRules launch = {};              ///< of Initiator::gpu
+  LaunchRules launch = {};              ///< how kernels are launched; only for Initiator::gpu
   std::vector<MemoryKind> memories;     ///< what its buffers may be in, its default first
   MemoryKind memory = MemoryKind::host; ///< the one of them that was asked for
 };
@@ -67,7 +68,7 @@ struct Point {
   Traffic traffic = Traffic::pair;
   Direction direction = Direction::uni;
   int window = 1;                  ///< operations under way before each completion
-  int first_pe = 0, second_pe = 1; ///< of Traffic::pair
+  int first_pe = 0, second_pe = 1; ///< the two PEs of Traffic::pair
   bool of_matrix = false;          ///< one of all ordered pairs
   Launch launch{};
 };

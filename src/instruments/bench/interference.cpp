@@ -81,7 +81,7 @@ void Interference::add(const Usage& before, const Usage& after) {
   if (before.core && after.core) {
     const std::uint64_t stolen = grown(before.core->steal, after.core->steal);
     double time_s = static_cast<double>(stolen) * tick_s();
-    if (cpu < 0) { // of all CPUs: as a share of what all had
+    if (cpu < 0) { // the row of all CPUs: a share of the time of all
       const std::uint64_t all = stolen + grown(before.core->busy, after.core->busy) +
                                 grown(before.core->idle, after.core->idle);
       time_s = all == 0 ? 0

@@ -35,8 +35,8 @@ std::optional<std::uint64_t> parse_involuntary_switches(std::string_view status)
 /// What the kernel has counted so far for the calling thread and its core.
 struct Usage {
   double at_s = 0;
-  std::optional<CpuTicks> core;     ///< of its CPU; of all where it is bound to none
-  std::optional<CpuTicks> siblings; ///< of the other hardware threads of its core, together
+  std::optional<CpuTicks> core;     ///< ticks of its CPU; of all CPUs where it is bound to none
+  std::optional<CpuTicks> siblings; ///< ticks of the other hardware threads of its core, together
   std::optional<ThreadTimes> thread;
   std::optional<std::uint64_t> switches;
   std::optional<double> frequency_MHz;

@@ -43,7 +43,7 @@ struct LaunchRules {
   /// block of the grid makes calls of its own.
   bool one_caller = true;
   int ctas = 1;      ///< by default
-  int threads = 128; ///< of a block, by default, where the scope leaves a choice
+  int threads = 128; ///< threads of a block, by default, where the scope leaves a choice
 };
 
 /// What the command line asked for; 0 and nothing: the case's own.

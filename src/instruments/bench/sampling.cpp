@@ -271,7 +271,7 @@ namespace {
 constexpr std::uint64_t largest_batch = std::uint64_t{1} << 24;
 constexpr int samples_of_group = 5, samples_to_confirm = 2;
 constexpr double settled_within = 0.02;
-constexpr double warm_up_share = 0.25; ///< of a point's time
+constexpr double warm_up_share = 0.25; ///< share of a point's time for warm-up
 constexpr double longest_warm_up_s = 5;
 /// Samples are not made longer than this share of a point's time for the sake of the start.
 constexpr double shortest_share = 1.0 / 50;
@@ -286,7 +286,7 @@ constexpr double enough_samples = 4096;
 struct Group {
   double shortest_ns = 0; ///< median on the PE where it is shortest
   double longest_ns = 0;
-  double wall_ns = 0; ///< of one sample with all that belongs to it
+  double wall_ns = 0; ///< time of one sample with everything that is done for it
   bool measured = false;
 };
 

@@ -25,7 +25,7 @@ public:
 /// How well a clock can tell the length of an interval.
 struct TimerQuality {
   double resolution_ns = 0; ///< smallest step between two readings that differ
-  double cost_ns = 0;       ///< of one reading
+  double cost_ns = 0;       ///< cost of one reading
   /// An interval that two readings bound is wrong by less than this.
   double error_ns() const { return resolution_ns + cost_ns; }
 };

@@ -15,8 +15,9 @@ namespace shmemctl {
 /// A put that did not arrive as it was sent.
 struct BufferFailure {
   int source = 0, target = 0;
-  std::uint64_t size_bytes = 0, offset_bytes = 0; ///< of the put; of the wrong byte in the buffer
-  int expected = 0, found = 0;                    ///< bytes
+  /// Size of the put; offset of the wrong byte in the buffer.
+  std::uint64_t size_bytes = 0, offset_bytes = 0;
+  int expected = 0, found = 0; ///< bytes
   bool operator==(const BufferFailure&) const = default;
 };
 

@@ -11,7 +11,7 @@ namespace shmemctl {
 struct CheckSection {
   std::size_t begin_bytes = 0;
   std::size_t slots = 1, stride_bytes = 0;
-  std::size_t size_bytes = 0;    ///< of a transfer
+  std::size_t size_bytes = 0;    ///< size of a transfer
   std::size_t payload_bytes = 0; ///< offset of the payload in a slot
   std::size_t slot_of(int source) const { return static_cast<std::size_t>(source) % slots; }
   std::size_t slot_begin(std::size_t slot) const { return begin_bytes + slot * stride_bytes; }
@@ -34,8 +34,8 @@ public:
   std::size_t n_sizes() const { return put.size(); }
   std::vector<CheckSection> put, get, put_signal; ///< by size
   std::vector<CheckSection> staging, landing;     ///< by size: what is put, where gets arrive
-  CheckSection signals;                           ///< of each source: one cell for each size
-  CheckSection atomics; ///< of each source: one cell for each AtomicTarget
+  CheckSection signals; ///< signals of each source: one cell for each size
+  CheckSection atomics; ///< atomics of each source: one cell for each AtomicTarget
 
   std::size_t signal_offset(int source, std::size_t size_index) const;
   std::size_t atomic_offset(int source, AtomicTarget cell) const;

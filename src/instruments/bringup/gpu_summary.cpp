@@ -92,7 +92,7 @@ bool names_nics(const std::string& answers) {
     const std::size_t begin = answers.find(name);
     if (begin == std::string::npos)
       return false;
-    std::size_t end = answers.size(); // of its clause
+    std::size_t end = answers.size(); // end of its clause
     for (const std::string_view other : names)
       end = std::min(end, answers.find(other, begin + name.size()));
     return answers.substr(begin, end - begin).find(host_memory_only) == std::string::npos;

@@ -34,7 +34,7 @@ struct ReachRow {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> runs;
 
 private:
-  std::map<ReachWay, std::uint32_t> index_; ///< of `ways`, while PEs are added
+  std::map<ReachWay, std::uint32_t> index_; ///< indices of `ways`, while PEs are added
 };
 void serialize(Archive& archive, ReachRow& row);
 
@@ -73,7 +73,7 @@ private:
 
   std::vector<std::vector<Run>> rows_; ///< by source; empty: nothing is known
   std::vector<ReachWay> ways_;
-  std::map<ReachWay, std::size_t> index_; ///< of ways_
+  std::map<ReachWay, std::size_t> index_; ///< indices of ways_
 };
 
 /// This PE's row of every transport, as message for the others: an archived vector of ReachRow.

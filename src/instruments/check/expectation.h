@@ -22,16 +22,16 @@ struct ExpectedPort {
 /// A GPU or an RDMA NIC. What is empty is not compared. Texts are patterns of fnmatch(3):
 /// `28.39.*`.
 struct ExpectedDevice {
-  std::optional<std::string> name;   ///< of a NIC: "mlx5_0"
+  std::optional<std::string> name;   ///< name of a NIC: "mlx5_0"
   std::optional<std::string> pci;    ///< "0000:18:00.0"
   int count = 1;                     ///< how many of the kind; only without `name` and `pci`
   std::optional<std::string> pci_id; ///< vendor and device: "10de:2330"
-  std::optional<std::string> model;  ///< of a GPU
+  std::optional<std::string> model;  ///< model of a GPU
   std::optional<std::string> firmware;
-  std::optional<std::string> vbios;      ///< of a GPU
+  std::optional<std::string> vbios;      ///< VBIOS version of a GPU
   std::optional<int> pcie_width;         ///< lanes
   std::optional<double> pcie_speed_GTps; ///< an idle GPU lowers its speed: for NICs only
-  std::optional<int> nvlinks;            ///< of a GPU: active links
+  std::optional<int> nvlinks;            ///< active links of a GPU
   std::vector<ExpectedPort> ports;
 
   bool is_named() const { return name || pci; }

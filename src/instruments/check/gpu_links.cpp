@@ -19,8 +19,8 @@ struct Pair {
   const cuda::LinkSample* sample = nullptr;
   std::string source, target;       ///< "GPU0" in PCI bus order; the address of one that is unknown
   std::string declared;             ///< "NV18"; "?" if unknown
-  std::optional<PathClass> path;    ///< of `declared`
-  std::optional<double> median_us;  ///< of one copy
+  std::optional<PathClass> path;    ///< path class that `declared` stands for
+  std::optional<double> median_us;  ///< median time of one copy
   std::optional<double> speed_GBps; ///< by the median
   std::optional<bench::LinkLimit> nvlink; ///< that is declared to join them, with its rate
 

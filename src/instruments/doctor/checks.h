@@ -146,7 +146,7 @@ CheckResult judge_gpu_health(const NvmlSurvey& survey);
 CheckResult judge_gpu_clocks(const NvmlSurvey& survey);
 /// What may keep a process from taking a descriptor of its sibling.
 struct PassingRights {
-  std::optional<std::string> ptrace_scope; ///< of Yama; empty without it
+  std::optional<std::string> ptrace_scope; ///< Yama's ptrace_scope; empty without Yama
   bool may_trace = false;                  ///< CAP_SYS_PTRACE
   bool seccomp = false;                    ///< a filter is in force
   bool container = false;

@@ -106,7 +106,7 @@ std::optional<GpuMemoryPath> old_verbs_library(const Sysroot& sysroot) {
   const std::optional<LibraryFile> library = find_library(sysroot, {"libibverbs.so.1"});
   const std::vector<std::string> version =
       split(library ? version_in_file_name(library->file).value_or("") : "", '.');
-  int release = 0; // of "1.14.44.0"
+  int release = 0; // the number 44 in "1.14.44.0"
   if (version.size() < 4 ||
       std::from_chars(version[2].data(), version[2].data() + version[2].size(), release).ec !=
           std::errc() ||

@@ -64,7 +64,7 @@ struct KernelEvent {
   std::string line;        ///< the last message
 };
 struct KernelEvents {
-  std::size_t lines = 0;           ///< of the kernel
+  std::size_t lines = 0;           ///< how many lines are the kernel's
   std::vector<KernelEvent> events; ///< in the order of their first appearance; 1000 at most
 };
 /// The messages of one check's entries. A boot cures what came before it, except hardware that is

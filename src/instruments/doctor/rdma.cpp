@@ -449,7 +449,7 @@ constexpr const char* leave_to_library =
 struct GidFault {
   CheckStatus status = CheckStatus::fail;
   std::string words; ///< printed after the ports' names
-  std::string fix;   ///< of the first port
+  std::string fix;   ///< fix for the first port
   std::vector<RdmaPort> ports;
 
   std::string sentence() const {

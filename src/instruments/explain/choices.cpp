@@ -11,7 +11,7 @@ namespace shmemctl::explain {
 
 namespace {
 
-constexpr std::size_t max_choices = 256; ///< of one process
+constexpr std::size_t max_choices = 256; ///< choices kept of one process
 constexpr std::size_t max_listed = 1024; ///< devices of one list
 constexpr std::size_t max_name_bytes = 128;
 

@@ -26,7 +26,7 @@ struct Choice {
   std::string transport;              ///< "NET/IB", "P2P/CUMEM", "ibrc", "rc_mlx5", "efa"
   std::string device;                 ///< "mlx5_0"; "" where the transport uses none
   std::optional<int> port, gid_index; ///< empty if the log does not say
-  std::optional<int> number;          ///< of the device in the library's list
+  std::optional<int> number;          ///< number of the device in the library's list
   std::string link;                   ///< "RoCE", "IB"; "" if the log does not say
   std::optional<bool> gpu_direct;     ///< whether the NIC reaches the GPU's memory
   std::optional<int> by_rank;         ///< the rank that owns the NIC, if not this rank (PXN)
@@ -44,7 +44,7 @@ struct ListedDevice {
 /// What a process is and chose, as far as its lines say so.
 struct ProcessSetup {
   std::optional<int> rank;   ///< in the largest communicator, or the PE
-  std::optional<int> nranks; ///< of that communicator
+  std::optional<int> nranks; ///< ranks of that communicator
   std::optional<PciAddress> gpu;
   std::optional<int> cuda_device;
   std::string network; ///< NCCL: "IB", "Socket", ...

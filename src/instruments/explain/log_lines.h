@@ -36,7 +36,7 @@ private:
   void take_line(std::string_view line);
 
   std::function<void(std::string_view, std::uint64_t)> take_;
-  std::string rest_; ///< of a line that goes on in the next block
+  std::string rest_; ///< first part of a line that goes on in the next block
   bool too_long_ = false;
   std::uint64_t lines_ = 0, bytes_ = 0, cut_lines_ = 0;
   bool ended_within_line_ = false;
@@ -50,7 +50,8 @@ void read_log(const std::string& path, LineSplitter& lines);
 struct LineOrigin {
   /// By the launcher: `[1,3]<stdout>:` (mpirun), `3: ` (srun --label), `[rank3]:` (PyTorch).
   std::optional<int> rank;
-  std::string_view host;    ///< of `host:pid:tid` (NCCL, NVSHMEM, UCX) or `[host:pid]` (Open MPI)
+  /// The host in `host:pid:tid` (NCCL, NVSHMEM, UCX) or `[host:pid]` (Open MPI).
+  std::string_view host;
   std::string_view process; ///< "host:pid", ":pid" (libfabric); "" if unknown
   std::string_view body;    ///< the line behind what the launcher put in front
 };

@@ -15,7 +15,7 @@ namespace shmemctl::explain {
 
 namespace {
 
-constexpr std::size_t shown_bytes = 300; ///< of a line in the report
+constexpr std::size_t shown_bytes = 300; ///< bytes of a line that the report shows
 constexpr std::size_t max_named_writers = 4096;
 
 /// A mark by which a library says that a line is an error.

@@ -41,7 +41,7 @@ struct Suspect {
   Metric metric = Metric::bandwidth;
   Direction direction = Direction::both;
   std::vector<int> hosts;       ///< one; of a group several; of a rail none
-  int rail = -1;                ///< of a rail or a NIC
+  int rail = -1;                ///< number of the rail of a rail or a NIC
   int source = -1, target = -1; ///< PEs, of a pair
   /// How many times slower than its peers, and both in the metric's unit: medians.
   double times = 1;
@@ -72,7 +72,7 @@ struct Diagnosis {
   /// Of one pair: standard deviation of the logarithm, from what host, NIC and rail do not explain
   /// and from repetitions, the larger one.
   double noise = 0;
-  double usual = 0; ///< of a pair of sound hosts, in the metric's unit
+  double usual = 0; ///< the usual value for a pair of sound hosts, in the metric's unit
 };
 
 /// The additive model: ln of a pair's time is the sum of a value of its rail (of its two rails),

@@ -65,7 +65,7 @@ struct Result {
   double noise = 0;                ///< Diagnosis::noise of the bandwidth, of the last run
   std::vector<Verdict> slow;
   std::vector<LossVerdict> lossy; ///< where hosts have counters of their own
-  std::vector<Suspect> transient; ///< of all runs
+  std::vector<Suspect> transient; ///< suspects of all runs
   std::vector<CorruptPair> corrupt;
   std::uint64_t verified = 0; ///< measurements whose data was looked at and was right
   std::vector<PatternResult> patterns;

@@ -39,7 +39,7 @@ private:
 struct PatternRate {
   int pe = 0;
   double GBps = 0;
-  int senders = 0; ///< of incast
+  int senders = 0; ///< senders of an incast
 };
 /// @param sent by round, by PE: GB/s; 0 of a PE that sent nothing
 std::vector<PatternRate> rates_of(const PatternPlan& plan, Pattern pattern, std::size_t n_pes,

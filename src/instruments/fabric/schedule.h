@@ -48,11 +48,12 @@ private:
 /// How long one pair is measured. A round has three parts: latency both ways, put one way, put the
 /// other way; the bandwidth parts have a slot each, the latency part less.
 struct Effort {
-  double slot_s = 0;             ///< of one bandwidth part
+  double slot_s = 0;             ///< duration of one bandwidth part
   int passes = 1;                ///< over the whole schedule; the median counts
-  std::size_t message_bytes = 0; ///< of one put
+  std::size_t message_bytes = 0; ///< size of one put
   int max_window = 8;            ///< puts in flight together at most
-  int latency_puts = 0; ///< of 8 bytes each, one after the other, after as many / 4 untimed
+  /// Puts of 8 bytes each, one after the other, after a quarter as many untimed ones.
+  int latency_puts = 0;
 };
 
 /// Two minutes of link time for 1,024 hosts on one rail.

@@ -20,16 +20,16 @@ namespace shmemctl::gather {
 /// What calls on the machine itself have found, and the files of the archive do not give: only
 /// there is a GPU driver to ask.
 struct LiveResults {
-  Environment environment;                   ///< of doctor
-  std::map<std::string, CheckResult> checks; ///< of doctor, by their id
-  Findings findings;                         ///< of inspect
-  std::set<std::string> finding_ids;         ///< of inspect: `findings` has all of these ids
+  Environment environment;                   ///< environment for doctor
+  std::map<std::string, CheckResult> checks; ///< doctor's checks, by their id
+  Findings findings;                         ///< findings of inspect
+  std::set<std::string> finding_ids;         ///< ids of inspect's `findings`, all of them
 };
 
 struct GatherRequest {
   bool keep_names = false;
-  Environment environment;  ///< of this process
-  std::string nvml_library; ///< of the live machine
+  Environment environment;  ///< environment of this process
+  std::string nvml_library; ///< NVML library of the live machine
 };
 
 struct Gathered {

@@ -150,7 +150,7 @@ std::vector<NamedCounter> read_ethtool(const std::string& netdev) {
 namespace {
 
 constexpr std::uint64_t two_to_32 = std::uint64_t{1} << 32;
-constexpr std::uint64_t port_data_word_bytes = 4; ///< of port_xmit_data and port_rcv_data
+constexpr std::uint64_t port_data_word_bytes = 4; ///< unit of port_xmit_data and port_rcv_data
 
 /// Bit widths of IBA's PortCounters attribute (volume 1, 16.1.3.5), which saturate at their
 /// maximum. Where the device has wider ones (PortCountersExtended), sysfs shows those.

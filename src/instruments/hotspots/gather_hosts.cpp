@@ -80,7 +80,7 @@ std::string host_part_text(const HostPart& part, std::size_t max_bytes) {
 void read_host_part(const std::string& text, const std::string& host, GatheredHosts& all) {
   try {
     read_part(from_json_line(text), host, all);
-  } catch (const std::exception&) { // of the JSON library, or a number out of range
+  } catch (const std::exception&) { // an error of the JSON library, or a number out of range
     throw bad_part(host);
   }
 }

@@ -28,7 +28,7 @@ std::vector<PeMachine> machines_from(const std::vector<std::string>& texts);
 /// What the leader of one machine reports.
 struct HostPart {
   const NodeTotals* totals = nullptr;
-  std::vector<PortUser> users; ///< of its ports
+  std::vector<PortUser> users; ///< users of its ports
 };
 /// At most about `max_bytes`: the least informative counters are omitted first.
 std::string host_part_text(const HostPart& part, std::size_t max_bytes);

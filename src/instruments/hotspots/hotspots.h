@@ -25,7 +25,7 @@ struct UnavailableCounter {
 struct Hotspots {
   std::vector<PortLoad> loads;
   std::vector<LoadGroup> groups;
-  std::vector<CounterSign> signs; ///< of the thresholds that were passed
+  std::vector<CounterSign> signs; ///< signs of the thresholds that were passed
   std::vector<UnavailableCounter> unavailable;
 };
 

@@ -149,7 +149,7 @@ std::string watch_text(const WatchPart& part, std::size_t max_bytes) {
 WatchPart read_watch_text(const std::string& text, const std::string& host) {
   try {
     return part_from(from_json_line(text));
-  } catch (const std::exception&) { // of the JSON library, or a number out of range
+  } catch (const std::exception&) { // an error of the JSON library, or a number out of range
     throw bad_part(host);
   }
 }

@@ -27,7 +27,7 @@ struct WatchPart {
   bool leads = false; ///< it has read its machine's counters into `totals`
   NodeTotals totals = NodeTotals(std::vector<PortTotals>());
   std::size_t left_out = 0;       ///< counters omitted because the text was full
-  std::vector<NicTraffic> claims; ///< of its transports
+  std::vector<NicTraffic> claims; ///< traffic that its transports report
   std::vector<HcaPort> mapped;    ///< the ports that the mapping gives it
 };
 /// At most about `max_bytes`: the least informative counters are omitted first.

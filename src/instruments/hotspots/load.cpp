@@ -13,7 +13,7 @@ namespace shmemctl {
 namespace {
 
 constexpr double bytes_per_GB = 1e9;
-constexpr double idle_share = 0.001; ///< of the link
+constexpr double idle_share = 0.001; ///< share of the link's rate
 constexpr double idle_GBps = 0.001;  ///< where the link's rate is not known
 constexpr double min_packets = 100;  ///< fewer packets prove nothing
 /// Tolerance for the clock, the driver's refresh interval and headers that the link rate excludes.

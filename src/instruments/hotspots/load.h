@@ -14,7 +14,7 @@ namespace shmemctl {
 struct DirectionLoad {
   std::optional<std::uint64_t> bytes;
   std::optional<double> GBps, peak_GBps;
-  std::optional<double> link_share; ///< of the link's rate
+  std::optional<double> link_share; ///< share of the link's rate
   std::optional<double> packets_per_s;
   std::string counter; ///< the counter that counts the bytes
   std::string reason;  ///< why GBps is not set

@@ -19,7 +19,7 @@ namespace shmemctl {
 namespace {
 
 constexpr unsigned port_counter_bytes =
-    4; ///< of port_xmit_data and port_rcv_data (IBA, PortCounters)
+    4; ///< unit of port_xmit_data and port_rcv_data (IBA, PortCounters)
 /// Maximum age of hw_counters values if the driver does not report it (Linux, RDMA core).
 constexpr double usual_lifespan_s = 0.010;
 

@@ -15,7 +15,7 @@ struct Variable {
   std::string name, value; ///< a secret's value is replaced
   std::string status;      ///< "known", "ignored", "unchecked"
   std::string library;     ///< the file that knows it, or that was asked
-  std::string nearest;     ///< of one that is ignored: a name that the library knows
+  std::string nearest;     ///< for a variable that is ignored: a name that the library knows
   std::string note;        ///< why it is unchecked
 };
 

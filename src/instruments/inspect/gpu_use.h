@@ -19,7 +19,7 @@ namespace shmemctl::inspect {
 /// A process that has a CUDA context on a GPU.
 struct GpuProcess {
   int pid = 0;
-  std::optional<std::uint64_t> used_bytes; ///< of the GPU's memory
+  std::optional<std::uint64_t> used_bytes; ///< used bytes of the GPU's memory
   std::optional<unsigned> busy_percent;    ///< share of time in which its kernels ran
 };
 

@@ -77,7 +77,7 @@ private:
   LibraryReader libraries_;
   GpuDriver gpu_driver_;
   std::optional<Node> node_;
-  std::string node_state_; ///< of its devices and ports when it was read
+  std::string node_state_; ///< state of its devices and ports when it was read
   std::map<std::string, std::string> own_namespaces_;
 };
 

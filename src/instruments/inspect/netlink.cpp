@@ -102,7 +102,7 @@ void add_netlink_messages(std::string_view datagram, std::uint32_t sequence, Net
     const std::string_view body = datagram.substr(header_bytes, length - header_bytes);
     datagram.remove_prefix(std::min(aligned(length), datagram.size()));
     if (header.nlmsg_seq != sequence)
-      continue; // of a request that was given up
+      continue; // an answer to a request that was given up
     if (header.nlmsg_type == NLMSG_DONE || header.nlmsg_type == NLMSG_ERROR) {
       // Both begin with an errno, negative; 0 is none.
       const auto code = value_of<std::int32_t>(body.substr(0, sizeof(std::int32_t)));

@@ -31,7 +31,7 @@ std::string netlink_dump_request(int type, std::uint32_t sequence, std::string_v
 
 /// What the kernel has answered so far.
 struct NetlinkAnswer {
-  std::vector<std::string> bodies; ///< of the messages, without their headers
+  std::vector<std::string> bodies; ///< bodies of the messages, without their headers
   bool ended = false;              ///< its end was there, or an error
   int error_number = 0;            ///< errno that the kernel, or the socket, gave
 };

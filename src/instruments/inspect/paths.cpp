@@ -139,7 +139,7 @@ bool has_kind_of(const Libraries& libraries, std::string_view id) {
 struct Placed {
   const PathUser* user = nullptr;
   std::vector<UsedPort> ports;
-  std::vector<int> gpus; ///< of the Node, the one with most memory first
+  std::vector<int> gpus; ///< GPUs of the Node, the one with most memory in use first
 };
 
 std::vector<Placed> placed_users(const Node& node, const std::vector<PathUser>& users) {

@@ -39,7 +39,7 @@ struct RdmaUse {
   std::vector<QueuePair> queue_pairs;
   std::vector<RdmaConnection> connections;
   std::size_t completion_queues = 0, memory_regions = 0;
-  std::uint64_t memory_bytes = 0; ///< of the memory regions
+  std::uint64_t memory_bytes = 0; ///< bytes of the memory regions
 };
 
 /// Kinds of resources that are listed one after the other.

@@ -17,7 +17,7 @@ struct LaunchRequest {
   int n_pes = 1;
   int n_nodes = 1;      ///< virtual nodes, PEs in blocks (sizes differ by at most one)
   bool label = false;   ///< prefix each line of output with "[PE] "
-  double timeout_s = 0; ///< of the whole job; 0: none
+  double timeout_s = 0; ///< limit of the whole job; 0: none
   double grace_s = 3;   ///< between SIGTERM and SIGKILL when the job is ended
   /// The job continues without PEs that it loses: while PE 0 runs, another PE that is killed or
   /// fails does not end it, and PE 0's exit decides. Exit codes 3 and 124 mean that the job has

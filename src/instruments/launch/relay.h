@@ -53,7 +53,7 @@ private:
   bool socket_ = false, file_ = false;
   std::function<void()> before_writing_;
   std::string waiting_;
-  std::size_t written_ = 0; ///< of waiting_
+  std::size_t written_ = 0; ///< how much of waiting_ has been written
   int error_number_ = 0;
   bool mid_line_ = false;
   std::size_t lost_bytes_ = 0;                        ///< since it broke

@@ -12,7 +12,8 @@ namespace shmemctl::moe {
 /// What one rank sends: its tokens' choices.
 struct RankRouting {
   std::int32_t top_k = 1;
-  std::vector<std::int32_t> experts; ///< of token t from t * top_k on; no_expert where masked
+  /// Experts of token t from t * top_k on; no_expert where masked.
+  std::vector<std::int32_t> experts;
   std::int32_t tokens() const { return static_cast<std::int32_t>(experts.size()) / top_k; }
   const std::int32_t* choices(std::int32_t token) const {
     return experts.data() + static_cast<std::ptrdiff_t>(token) * top_k;
@@ -39,11 +40,11 @@ RoutingKind parse_routing_kind(const std::string& name);
 struct RoutingRequest {
   RoutingKind kind = RoutingKind::uniform;
   std::uint64_t seed = 1;
-  std::int32_t tokens = 0;         ///< of each rank; shape.max_tokens is only the limit
+  std::int32_t tokens = 0;         ///< tokens of each rank; shape.max_tokens is only the limit
   bool uneven = false;             ///< rank 0 has all `tokens`, the last one none, others between
   bool fewer_by_rank = false;      ///< rank r has r tokens fewer, but one at least
-  std::int32_t masked_percent = 0; ///< of the choices become no_expert
-  std::int32_t groups = 1, top_groups = 1; ///< of RoutingKind::grouped
+  std::int32_t masked_percent = 0; ///< percentage of the choices that become no_expert
+  std::int32_t groups = 1, top_groups = 1; ///< groups of RoutingKind::grouped
   /// Which of many calls of the same model: other choices, but as many tokens and the same experts
   /// popular. Call 0 is what `moe` runs.
   std::uint64_t step = 0;

@@ -9,7 +9,7 @@ namespace shmemctl::moe {
 
 inline constexpr int max_top_k = 32;           ///< a warp's lanes hold a token's choices
 inline constexpr int max_ranks = 64;           ///< a RankMask has a bit for each
-inline constexpr int max_ranks_of_kernels = 8; ///< of a node, in our kernels
+inline constexpr int max_ranks_of_kernels = 8; ///< most ranks of a node that our kernels support
 inline constexpr int channels_per_scale = 128; ///< FP8: values that share a scale
 inline constexpr std::int32_t no_expert = -1;  ///< a choice that is masked
 
@@ -22,7 +22,7 @@ enum class Format : std::int32_t {
 /// Experts are assigned in order: rank r has experts r * local_experts() and on.
 struct Shape {
   std::int32_t n_ranks = 1;
-  std::int32_t n_experts = 1;  ///< of all ranks together
+  std::int32_t n_experts = 1;  ///< experts of all ranks together
   std::int32_t top_k = 1;      ///< experts that a token chooses; some may be masked (no_expert)
   std::int32_t hidden = 8;     ///< channels of a token
   std::int32_t max_tokens = 0; ///< that a rank may send: its capacity

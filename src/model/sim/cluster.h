@@ -68,7 +68,7 @@ struct Port {
   int nic = 0; ///< index in Node::nics
   int number = 1;
   std::string device;
-  double rate_GBps = 0; ///< of each direction, 10^9 bytes per second; 0: unknown, and unused
+  double rate_GBps = 0; ///< rate in each direction, 10^9 bytes per second; 0: unknown, and unused
   /// Part of the compute fabric and not excluded by the operator (wanted_ports(), as for topo's
   /// loads): the even share is computed over these.
   bool on_fabric = false;
@@ -92,7 +92,7 @@ struct Cluster {
   std::vector<NodeKind> kinds; ///< kinds[0]: unchanged
   std::vector<int> kind_of_node;
   Fabric fabric;
-  Mapping mapping; ///< of an unchanged node
+  Mapping mapping; ///< mapping of an unchanged node
 
   int ranks() const { return nodes * node_pes; }
   const NodeKind& kind(int node) const {

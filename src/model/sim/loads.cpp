@@ -237,7 +237,7 @@ void add_all_to_all(double size_bytes, Loads& loads) {
   const Cluster& cluster = *group.cluster;
   const std::size_t ports = cluster.ports.size();
   const bool rail = cluster.fabric.kind == FabricKind::rail;
-  const std::size_t leaves = rail ? ports : 1; // of a block
+  const std::size_t leaves = rail ? ports : 1; // leaf switches of a block
   const int first_block = group.first_node / cluster.fabric.leaf_nodes;
   std::map<std::tuple<int, int, bool>, Loads> known;
   Cluster two;

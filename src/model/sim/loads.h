@@ -73,7 +73,7 @@ private:
   /// Where a rank's bytes go; looked up for each pair of ranks in each step.
   struct NicRange {
     std::uint32_t node = 0;
-    std::uint32_t first = 0, count = 0; ///< of `rank_nics`
+    std::uint32_t first = 0, count = 0; ///< range of `rank_nics`
   };
   struct Wiring {
     std::vector<NicRange> ranges; ///< by rank

@@ -19,7 +19,7 @@ struct Request {
   std::optional<double> nic_Gbps, link_GBps; ///< overrides the topology's
 
   std::string pattern = "moe";
-  std::string size = "1M"; ///< of each pair of ranks; not of moe
+  std::string size = "1M"; ///< size for each pair of ranks; not used for moe
   int ep_ranks = 0;        ///< ranks that share the experts; 0: all
   std::optional<int> tokens, top_k, experts;
   int hidden = 7168;

@@ -12,8 +12,8 @@ namespace shmemctl::sim {
 
 struct Traffic {
   Pattern pattern = Pattern::moe;
-  double size_bytes = 0;         ///< of each pair of ranks; not of moe
-  std::optional<MoeTraffic> moe; ///< of Pattern::moe
+  double size_bytes = 0;         ///< size for each pair of ranks; not used for moe
+  std::optional<MoeTraffic> moe; ///< traffic of Pattern::moe
 
   /// All steps are the same: nothing is random.
   bool fixed() const { return !moe || moe->replay; }
@@ -53,7 +53,7 @@ struct Result {
   const Cluster* cluster = nullptr;
   bool exact_bytes = true;              ///< `bytes` is exact
   bool exact_times = true;              ///< every step is the same
-  int steps = 0;                        ///< of each class
+  int steps = 0;                        ///< steps of each class
   Sampling sampling = Sampling::tokens; ///< which method was used; never automatic
   std::vector<ClassResult> classes;
 };

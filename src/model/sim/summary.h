@@ -40,8 +40,9 @@ struct Summary {
   std::size_t busiest = 0;    ///< index in `nics`
   std::size_t alike = 0;      ///< how many carry as much as the busiest, itself included
   double even_bytes = 0;      ///< what each port of the fabric would send if all sent equally
-  std::vector<OperationTime> operations;    ///< the last one is the whole step
-  std::optional<Estimate> slowest_group_us; ///< of all groups, if there are several
+  std::vector<OperationTime> operations; ///< the last one is the whole step
+  /// Estimate for the slowest of all groups, if there are several.
+  std::optional<Estimate> slowest_group_us;
 
   const OperationTime& step() const { return operations.back(); }
   double over_even() const { return over_even(nics[busiest]); }

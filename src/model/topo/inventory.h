@@ -18,11 +18,11 @@ struct InventoryDevice {
   /// `name` is a NIC's, `pci_id` vendor and device ("10de:2330"), `model` and `vbios` a GPU's.
   Fact<std::string> name, pci, pci_id, model, firmware, vbios;
   PcieLink link;
-  std::optional<int> nvlinks; ///< of a GPU: active links, to GPUs and switches
-  bool reports_links = false; ///< of a GPU: the source names a link, so that `nvlinks` was counted
-  std::vector<NicPort> ports; ///< of a NIC
+  std::optional<int> nvlinks; ///< active links of a GPU, to GPUs and switches
+  bool reports_links = false; ///< for a GPU: the source names a link, so that `nvlinks` was counted
+  std::vector<NicPort> ports; ///< ports of a NIC
   Fact<int> numa;
-  Fact<std::string> driver; ///< of a NIC
+  Fact<std::string> driver; ///< driver of a NIC
 };
 
 /// All GPUs, in PCI bus order.

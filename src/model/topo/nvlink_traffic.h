@@ -34,7 +34,7 @@ struct NvlinkTraffic {
     Fact<std::uint64_t> out_bytes, in_bytes;
   };
   std::vector<OfLink> links;
-  Fact<std::uint64_t> out_bytes, in_bytes; ///< of all links together
+  Fact<std::uint64_t> out_bytes, in_bytes; ///< bytes of all links together
 };
 
 /// Unknown, with the reason: what one of the readings lacks, and what decreased; a sum is also

@@ -15,7 +15,7 @@ namespace shmemctl {
 /// A peer that has sent its first frame.
 struct AcceptedPeer {
   Socket socket;
-  Bytes contents;      ///< of its frame, without the proof
+  Bytes contents;      ///< contents of its frame, without the proof
   bool proven = false; ///< whether it knows the job's secret; if not, nothing from it is trusted
   Bytes welcome;       ///< the frame that admits it, and proves that this side knows the secret too
 };

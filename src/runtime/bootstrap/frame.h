@@ -49,10 +49,10 @@ struct FrameHeader {
 
   std::uint16_t version = protocol_version;
   FrameKind kind = FrameKind::goodbye;
-  std::uint8_t round = 0;        ///< of a collective
+  std::uint8_t round = 0;        ///< round of a collective
   std::uint32_t call = 0;        ///< number of the collective call
-  std::uint32_t root = 0;        ///< of a broadcast
-  std::uint64_t size_bytes = 0;  ///< of the payload
+  std::uint32_t root = 0;        ///< root of a broadcast
+  std::uint64_t size_bytes = 0;  ///< size of the payload
   std::uint64_t block_bytes = 0; ///< what each PE gave to the call
 
   std::array<std::byte, wire_bytes> encode() const;

@@ -20,7 +20,8 @@ class OpenshmemBootstrap final : public Bootstrap {
 public:
   struct Arguments {
     std::string library = "liboshmem.so.40";
-    std::size_t staging_bytes = std::size_t{8} << 20; ///< of symmetric memory, for all slots
+    /// Size of the symmetric memory for all slots.
+    std::size_t staging_bytes = std::size_t{8} << 20;
   };
   /// Initialises OpenSHMEM unless the program has. Throws Error.
   OpenshmemBootstrap(const Arguments& arguments, const Deadline& deadline);
@@ -41,7 +42,7 @@ private:
   enum class Kind : std::uint64_t { allgather = 1, alltoall, barrier, broadcast };
   struct Header {
     std::uint64_t kind = 0;
-    std::uint64_t bytes = 0; ///< of the caller's argument, the same on all PEs
+    std::uint64_t bytes = 0; ///< size of the caller's argument, the same on all PEs
     std::uint64_t root = 0;
     std::uint64_t unused = 0;
   };

@@ -29,7 +29,7 @@ public:
   };
   struct Decision {
     Verdict verdict = Verdict::welcome;
-    FailureReport problem; ///< of `conflict`: names both
+    FailureReport problem; ///< report of a `conflict`: names both PEs
   };
   /// The secret has been checked.
   Decision add(const Join& join);
@@ -102,7 +102,7 @@ private:
   }
 
   const UniqueId id_;
-  Deadline end_;   ///< of the rendezvous itself
+  Deadline end_;   ///< end of the rendezvous itself
   Deadline until_; ///< the earliest deadline of it and of the PEs that have joined
   Acceptor acceptor_;
   Membership membership_;

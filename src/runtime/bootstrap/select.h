@@ -13,7 +13,7 @@ namespace shmemctl {
 
 /// What the environment says about the launcher of this process.
 struct BootstrapChoice {
-  std::string name;   ///< of Bootstrap::name()
+  std::string name;   ///< as Bootstrap::name() returns it
   std::string reason; ///< one sentence: "PMI_FD is set: a process manager serves PMI-1"
 };
 

@@ -23,12 +23,12 @@ struct GpuImport {
   int owner_pe = -1;
   BufferMemory memory = BufferMemory::gpu_unshared;
   std::string device; ///< uuid
-  std::string handle; ///< of gpu_handle
+  std::string handle; ///< handle of a gpu_handle buffer
   struct Piece {
     int descriptor = -1; ///< not owned
     std::uint64_t size_bytes = 0;
   };
-  std::vector<Piece> pieces; ///< of gpu_descriptors
+  std::vector<Piece> pieces; ///< pieces of a gpu_descriptors buffer
 };
 
 /// Thread safe. Calls throw Error (unavailable) that names this PE's device and the driver's error.

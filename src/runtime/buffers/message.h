@@ -50,7 +50,7 @@ struct Response {
   std::uint64_t sequence = 0;
   Outcome outcome = Outcome::done;
   std::uint32_t descriptors = 0; ///< number of descriptors sent with it
-  TableShape shape;              ///< of hello
+  TableShape shape;              ///< shape that a hello message tells
   // Of open:
   std::uint64_t address = 0, size_bytes = 0, page_gap_bytes = 0;
   bool writable = false;

@@ -58,7 +58,7 @@ public:
   ~PagesView();
   PagesView(const PagesView&) = delete;
   PagesView& operator=(const PagesView&) = delete;
-  std::byte* base() const { return base_; } ///< of the first page
+  std::byte* base() const { return base_; } ///< address of the first page
   std::size_t size_bytes() const { return size_bytes_; }
 
 private:

@@ -13,7 +13,7 @@ namespace shmemctl::buffers {
 struct TableShape {
   std::uint32_t slots = 0;
   std::uint32_t users = 0;         ///< PEs of the node
-  std::uint64_t staging_bytes = 0; ///< of each user, a multiple of the page size
+  std::uint64_t staging_bytes = 0; ///< staging area of each user, a multiple of the page size
   bool operator==(const TableShape&) const = default;
 };
 /// Throws Error (unavailable) for what no PE of this version makes.

@@ -64,7 +64,7 @@ public:
 
 private:
   std::shared_ptr<const cuda::Device> device_;
-  std::mutex mutex_; ///< of the stream, whose work is waited for, and of the buffers
+  std::mutex mutex_; ///< guards the stream, whose work is waited for, and the buffers
   cuda::Stream stream_;
   std::map<void*, std::unique_ptr<cuda::DeviceBuffer>> buffers_;
 };

@@ -73,14 +73,15 @@ private:
   CudaCopyEngine copies_;
   CudaUserBuffers user_buffers_;
   cuda::HostBuffer report_;
-  std::vector<std::int64_t> deltas_here_; ///< of the heap by PE, then of the cells
-  cuda::DeviceBuffer deltas_; ///< of the heap by PE, then of the cells; then paths (one byte each)
+  std::vector<std::int64_t> deltas_here_; ///< deltas of the heap by PE, then those of the cells
+  /// Deltas of the heap by PE, then those of the cells; then paths (one byte each).
+  cuda::DeviceBuffer deltas_;
   std::unique_ptr<KernelArray<PendingTransfers>> pending_; ///< with CHECK
   std::unique_ptr<SymmetricHeap> heap_;
-  std::mutex heap_mutex_; ///< of allocate() and free()
+  std::mutex heap_mutex_; ///< guards allocate() and free()
   std::atomic<std::uint64_t> heap_bytes_{0};
   std::atomic<bool> released_{false};
-  std::atomic<double> timeout_s_; ///< of kernels, and of wait()
+  std::atomic<double> timeout_s_; ///< limit of kernels' waits, and of wait()
 
   std::mutex mirror_mutex_;
   std::unique_ptr<cuda::DeviceBuffer> mirror_; ///< TeamState[max_teams], then the member lists

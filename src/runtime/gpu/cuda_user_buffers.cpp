@@ -242,7 +242,7 @@ private:
   std::string subject_;
   std::size_t size_bytes_ = 0, mapped_bytes_ = 0;
   CUdeviceptr base_ = 0;
-  std::vector<std::size_t> sizes_; ///< of what is mapped
+  std::vector<std::size_t> sizes_; ///< sizes of the mapped pieces
 };
 
 /// An allocation of cudaMalloc.

@@ -104,7 +104,7 @@ struct DeviceNetworkPart::Impl {
   HostRanges ranges;
   std::vector<KernelPath> paths_by_pe;
   std::vector<std::unique_ptr<HostStagedTransport>> staged_transports;
-  mutable std::mutex mutex; ///< of `queues`
+  mutable std::mutex mutex; ///< guards `queues`
   std::unique_ptr<DeviceQueues> queues;
   std::unique_ptr<KernelProxy> proxy;
   std::optional<KernelArray<std::uint8_t>> path_of_pe;

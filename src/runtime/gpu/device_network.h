@@ -45,7 +45,7 @@ struct DeviceNetworkInputs {
   Reachable reachable = Reachable::nothing;
   std::string unreachable_reason;
   std::string gpu_memory_path;        ///< GpuInfo::network
-  std::vector<HostRange> host_memory; ///< of this PE: its parts of the regions
+  std::vector<HostRange> host_memory; ///< this PE's own parts of the regions
   ProxyOptions proxy;                 ///< as for the runtime's own proxy: see proxy_options()
   JobHealth* health = nullptr;
   std::shared_ptr<KernelMemory> memory;

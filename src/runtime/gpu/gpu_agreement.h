@@ -13,7 +13,7 @@ namespace shmemctl {
 struct GpuCapabilities {
   bool there = false;
   std::string reason;     ///< why not
-  std::string uuid;       ///< of the device
+  std::string uuid;       ///< UUID of the device
   bool shareable = false; ///< its memory can be handed on as a descriptor (HEAP=vmm)
   /// The NVLink domain of several machines in which it can hand memory on (HEAP=fabric); "": none.
   std::string fabric;

@@ -38,7 +38,7 @@ GpuDirectCapability capability_of(const GpuDirectCandidate& candidate,
 struct Verdict {
   bool works = true, reaches_all = true;
   std::set<std::string> methods;
-  std::string reason; ///< of the first PE that cannot
+  std::string reason; ///< reason of the first PE that cannot
 };
 
 Verdict verdict_of(const std::vector<GpuDirectCapabilities>& by_pe, std::size_t transport) {

@@ -31,7 +31,7 @@ public:
 /// Which device a PE is to have: the first of these that is there.
 struct GpuPreference {
   int device = -1;         ///< CUDA's number, as the program has it; -1 for none
-  std::string pci_address; ///< of the device that GPUS names for this PE; "" for none
+  std::string pci_address; ///< address of the device that GPUS names for this PE; "" for none
   int machine_pe = 0;      ///< this PE's number among those of its machine: they take turns
 };
 
@@ -48,7 +48,7 @@ struct GpuHooks {
   std::function<void()> barrier;
   std::function<std::vector<std::string>(const std::string&)> gather; ///< by PE; in the phases
   std::function<void(const RegionView&)> publish;                     ///< a region has grown
-  Agreement agreement;                                                ///< of a checked heap
+  Agreement agreement; ///< how a checked heap's PEs compare their calls
 };
 
 struct GpuSetup {

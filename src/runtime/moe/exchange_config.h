@@ -21,7 +21,7 @@ struct ExchangeConfig {
   Format format = Format::bf16;
   bool power_scales = false;       ///< FP8: scales are powers of two (UE8M0)
   Combine combine = Combine::rows; ///< rows goes with high_throughput, the others with low_latency
-  bool combined_weights = false;   ///< of Combine::rows: the summed top-k weights are returned, too
+  bool combined_weights = false; ///< for Combine::rows: the summed top-k weights are returned, too
   bool by_expert = false;      ///< low latency, weighted: received rows are also packed per expert
   std::int32_t node_ranks = 1; ///< ranks of a node; shape.n_ranks where there is one node,
                                ///< or rows go straight to ranks of other nodes

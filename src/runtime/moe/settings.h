@@ -16,12 +16,12 @@ const char* to_string(Direction direction);
 /// some of them.
 struct Settings {
   std::optional<std::int32_t> sms;         ///< multiprocessors of a kernel
-  std::optional<std::int32_t> warps;       ///< of a block
-  std::optional<std::int32_t> stages;      ///< of a warp: rows, or chunks, in flight
+  std::optional<std::int32_t> warps;       ///< warps of a block
+  std::optional<std::int32_t> stages;      ///< rows, or chunks, that a warp has in flight
   std::optional<std::int32_t> kept;        ///< stages whose stores may still be read
-  std::optional<std::int32_t> self_sms;    ///< of sms: those that send to this rank itself
+  std::optional<std::int32_t> self_sms;    ///< how many of `sms` send to this rank itself
   std::optional<std::int32_t> in_place;    ///< 1: this rank's own rows stay where they are
-  std::optional<std::int32_t> chunk_bytes; ///< of a row at a time
+  std::optional<std::int32_t> chunk_bytes; ///< bytes of a row that are sent at a time
   std::optional<std::int32_t> chunk_rows;  ///< that cross nodes in one message
 
   bool operator==(const Settings& other) const = default;

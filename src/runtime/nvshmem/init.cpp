@@ -40,7 +40,8 @@ namespace {
 struct Process {
   std::mutex mutex;
   int depth = 0; ///< calls of nvshmem_init that have not been ended
-  std::vector<std::unique_ptr<Rendezvous>> rendezvous; ///< of ids that were made here, not used yet
+  /// Rendezvous of ids that were made here and have not been used yet.
+  std::vector<std::unique_ptr<Rendezvous>> rendezvous;
 };
 
 Process& process() {

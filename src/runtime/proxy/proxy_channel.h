@@ -32,7 +32,7 @@ struct ProxyOptions {
   std::size_t capacity = 4096;    ///< requests in a ring; a power of two, 2 to 2^24
   std::uint32_t n_results = 1024; ///< producers that may wait for an answer of a ring at once
   ProxyDrainLimits limits;
-  double timeout_s = 60; ///< of every wait, and of a stop
+  double timeout_s = 60; ///< limit of every wait, and of a stop
   /// How an idle proxy thread waits: it spins for this many polls or this long, then yields, then
   /// sleeps, 2 µs first and at most `max_sleep`: the bound of the latency that a sleeping proxy
   /// adds to a request.
@@ -75,7 +75,7 @@ private:
   std::unique_ptr<std::byte, Free> memory_;
   ProxyHeader* header_ = nullptr;
   ProxyFifoView view_{};
-  std::mutex mutex_; ///< of free_results_
+  std::mutex mutex_; ///< guards free_results_
   std::vector<Result> free_results_;
 };
 

@@ -46,8 +46,8 @@ private:
   ProxyChannel& channel_;
   unsigned ring_;
   std::uint64_t& serving_;
-  std::uint64_t legal_contexts_ = 0; ///< of requests, by bit
-  std::uint64_t used_contexts_ = 0;  ///< of transports, by bit
+  std::uint64_t legal_contexts_ = 0; ///< contexts that requests may name, by bit
+  std::uint64_t used_contexts_ = 0;  ///< contexts of transports that have been used, by bit
   std::array<std::uint64_t, ProxyTraits::largest_batch> fetched_{};
 };
 

@@ -25,7 +25,7 @@ struct shmemctl_team {
 
 /// What a shmem_ctx_t points at.
 struct shmemctl_context {
-  int number = 0; ///< of the runtime's contexts; 0 is the default one
+  int number = 0; ///< number of the runtime's context; 0 is the default one
   shmem_team_t team = nullptr;
   long options = 0;
 };

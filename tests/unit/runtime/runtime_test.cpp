@@ -173,7 +173,8 @@ TEST(Runtime, TheMirrorIsTheMaster) {
                                       internal.base + internal_layout::state_offset_bytes);
                                   if (std::memcmp(mirror, &master, master.size_bytes) != 0)
                                     throw Error(ExitCode::finding, "mirror", "compare", "", "-");
-                                  if (internal.size_bytes > (18u << 20)) // of the 32 MiB reserved
+                                  // much less than the 32 MiB reserved
+                                  if (internal.size_bytes > (18u << 20))
                                     throw Error(ExitCode::finding, "internal region", "commit", "",
                                                 "-");
                                   if (master.regions[region::heap].size_bytes < (100u << 20))

@@ -17,7 +17,7 @@ using Answer = command::Buffer<command::reply_bytes>;
 /// Where the queue is, as the device addresses it: one registered block of memory.
 struct QueueObjects {
   std::uint32_t memory_id = 0;
-  std::uint32_t register_page = 0; ///< of the doorbell register
+  std::uint32_t register_page = 0; ///< page of the doorbell register
   std::uint32_t protection_domain = 0;
   std::uint32_t event_queue = 0;
   bool force_order = false; ///< WRITEs are placed in the order of their posting
@@ -25,8 +25,8 @@ struct QueueObjects {
 
 /// What the device can do, of what matters here.
 struct DeviceLimits {
-  unsigned log_wqebbs = 0;         ///< of the largest queue
-  unsigned log_message_bytes = 30; ///< of the largest message
+  unsigned log_wqebbs = 0;         ///< size of the largest queue
+  unsigned log_message_bytes = 30; ///< size of the largest message
   unsigned log_reads = 0;          ///< outstanding READs and atomics, as requester and responder
   /// 4 + 8: plain and masked atomics of these sizes, with results in the host's byte order.
   std::uint32_t atomic_bytes = 0;

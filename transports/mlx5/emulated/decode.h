@@ -36,7 +36,7 @@ struct DecodedWqe {
   std::uint8_t flags = 0;
   RaddrSegment remote{};
   AtomicFields atomic{};
-  std::uint64_t size_bytes = 0; ///< of all pieces
+  std::uint64_t size_bytes = 0; ///< size of all pieces
   std::size_t n_pieces = 0;
   std::array<WqePiece, max_pieces> pieces;
 };

@@ -70,7 +70,7 @@ private:
 
 struct EmulatedHcaOptions {
   std::string name = "emulated-mlx5";
-  std::uint64_t device_id = 0; ///< of this HCA in the job; peers see it in PeerInfo
+  std::uint64_t device_id = 0; ///< number of this HCA in the job; peers see it in PeerInfo
   /// Creates the path to a peer: called by HcaQp::connect(). Must not be empty.
   std::function<std::shared_ptr<Executor>(const PeerInfo&)> path_to_peer;
   /// Whether it has its own thread. Without one, waits of HostQp drive it, or callers of poll():

@@ -24,7 +24,7 @@ namespace shmemctl::mlx5 {
 
 struct PendingOperation {
   Opcode opcode = Opcode::rdma_write;
-  std::uint16_t index = 0; ///< of its WQE
+  std::uint16_t index = 0; ///< index of its WQE
   RaddrSegment remote{};
   std::uint64_t size_bytes = 0;
   std::vector<BytePiece> pieces;

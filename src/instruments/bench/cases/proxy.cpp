@@ -16,7 +16,7 @@ struct ProxyIssue {
   std::byte *slot, *source;
   std::size_t size_bytes;
   std::uint64_t* word; ///< signal, or what is added to
-  std::uint64_t value; ///< of the signal
+  std::uint64_t value; ///< value of the signal
   int pe;
 };
 

@@ -111,7 +111,7 @@ private:
   Buffers* buffers_ = nullptr;
   Routes routes_;
   std::optional<TransferLayout> layout_;
-  std::vector<BufferDescriptor> peers_; ///< of the PEs that it sends to, or gets from
+  std::vector<BufferDescriptor> peers_; ///< buffers of the PEs that it sends to, or gets from
   std::vector<BufferRef> mapped_;       ///< the same, those that are mapped here
   std::set<std::string> carriers_;
 };

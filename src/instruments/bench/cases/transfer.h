@@ -14,7 +14,7 @@ struct Issue {
   Rma& rma;
   std::byte *slot, *source;
   std::size_t size_bytes;
-  std::uint64_t* signal;      ///< of this PE's area at the peer
+  std::uint64_t* signal;      ///< the signal for this PE's area at the peer
   std::uint64_t operation;    ///< number among those to this peer
   std::ptrdiff_t delta_bytes; ///< what leads to the peer's mapped memory
   int pe;

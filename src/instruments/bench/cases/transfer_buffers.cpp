@@ -6,7 +6,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-constexpr std::size_t element_bytes = 8; ///< of spread payload
+constexpr std::size_t element_bytes = 8; ///< size of an element of spread payload
 
 /// Where a slot's content differs from the pattern at `from`.
 std::optional<Difference> compare_slot(const HostCaseContext& context, const TransferLayout& layout,

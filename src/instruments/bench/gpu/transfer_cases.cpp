@@ -16,7 +16,7 @@ struct Kind {
   TransferKernel kernel = TransferKernel::put;
   Completion completion = Completion::at_end;
   bool one_by_one = false;   ///< one caller; each operation is complete before the next
-  bool own_messages = false; ///< of each caller of the grid
+  bool own_messages = false; ///< each caller of the grid has messages of its own
   bool is_signalled() const { return kernel == TransferKernel::put_signal; }
 };
 

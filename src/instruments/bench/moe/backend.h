@@ -26,10 +26,10 @@ const char* to_string(Combine combine);
 /// Everything that a backend is set up for; the same on all ranks.
 struct Setup : ExchangeConfig {
   std::int32_t scale_bytes = 4;           ///< FP8: size of a scale in the backend's rows
-  bool bias = false;                      ///< of Combine::rows
+  bool bias = false;                      ///< whether Combine::rows adds a bias
   std::vector<std::int32_t> node_of_rank; ///< empty: blocks of node_ranks
   std::uint32_t seed = 1;
-  const Routing* routing = nullptr; ///< of all ranks; outlives the backend
+  const Routing* routing = nullptr; ///< routing of all ranks; outlives the backend
 
   /// Whether a row between these ranks goes to another node.
   bool crosses(std::int32_t from, std::int32_t to) const {

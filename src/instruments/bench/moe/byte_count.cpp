@@ -15,8 +15,8 @@ namespace {
 constexpr std::array<const char*, 4> count_names = {"own", "deepep-v1", "deepep-v2",
                                                     "per-selection"};
 
-constexpr std::uint64_t index_bytes = 8;         ///< of an expert's number (int64)
-constexpr std::uint64_t weight_bytes = 4;        ///< of a top-k weight (FP32)
+constexpr std::uint64_t index_bytes = 8;         ///< size of an expert's number (int64)
+constexpr std::uint64_t weight_bytes = 4;        ///< size of a top-k weight (FP32)
 constexpr std::uint64_t message_head_bytes = 16; ///< before each row of DeepEP's low latency
 
 /// Values and FP32 scales of a row.

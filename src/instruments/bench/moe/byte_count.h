@@ -13,8 +13,8 @@ namespace shmemctl::moe {
 /// Whose definition.
 enum class ByteCount {
   own,          ///< Traffic::logical_bytes
-  deepep_v1,    ///< of DeepEP's tests for Buffer
-  deepep_v2,    ///< of DeepEP's test for ElasticBuffer
+  deepep_v1,    ///< as DeepEP's tests for Buffer count
+  deepep_v2,    ///< as DeepEP's test for ElasticBuffer counts
   per_selection ///< as NCCL EP's ep_bench in low latency: a BF16 row for each expert choice
 };
 const char* to_string(ByteCount count);

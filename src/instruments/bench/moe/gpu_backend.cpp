@@ -61,7 +61,8 @@ Times GpuBackend::times_since(const Waits& before, Direction direction) {
     times.arrival_us = std::max(times.arrival_us, until_begun);
     times.transfer_us = std::max(times.transfer_us, until_done);
   }
-  if (is_low_latency() && dispatches) // of each source, from its beginning until its last row
+  // the time of each source, from its beginning until its last row
+  if (is_low_latency() && dispatches)
     return times;
   // A combine of low latency has one wait, and nothing goes ahead.
   times.counts_us = is_low_latency() ? 0 : times.arrival_us;

@@ -316,7 +316,7 @@ private:
   Routing active_routing_;               ///< the routing without masked ranks
   std::vector<std::int32_t> row_counts_; ///< [source][destination], of that
   bench::StreamTimer timer_, notify_timer_, pack_timer_;
-  bool own_in_place_ = false; ///< of the last dispatch: DispatchArguments::in_place
+  bool own_in_place_ = false; ///< DispatchArguments::in_place of the last dispatch
 };
 
 } // namespace shmemctl::moe

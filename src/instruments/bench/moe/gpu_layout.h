@@ -20,7 +20,7 @@ inline constexpr int gpu_poison = 0xff;              ///< NaN as BF16 and FP32, 
 struct TokenLayout : GpuRegions {
   TokenLayout(const Setup& setup, std::size_t begin);
 
-  GpuRegion values, casts, scales, experts, weights, bias; ///< of this rank's tokens
+  GpuRegion values, casts, scales, experts, weights, bias; ///< memory for this rank's tokens
   GpuRegion results, combined_weights;
   GpuRegion wrong;
 };

@@ -173,7 +173,7 @@ private:
   std::size_t row_bytes(Direction direction) const { return row_bytes(setup_, direction); }
   void mask(std::int32_t rank);
 
-  std::size_t chunk_bytes_ = 0; ///< of a put; 0: no limit
+  std::size_t chunk_bytes_ = 0; ///< largest size of a put; 0: no limit
   std::set<std::int32_t> masked_;
   Routing active_routing_;
 };

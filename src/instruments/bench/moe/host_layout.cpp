@@ -62,7 +62,7 @@ HostLayout::HostLayout(const Setup& setup) {
   // Rows that cross nodes; low latency sends them straight.
   const bool relays = high && setup.n_nodes() > 1;
   const std::size_t nodes = as_size(setup.n_nodes());
-  const std::string value_words = // of a row on its way back, as RowFields::back_bytes()
+  const std::string value_words = // the words of a row on its way back, as RowFields::back_bytes()
       setup.combined_weights ? "(hidden * 2 + topk * 4, rounded up to 16)" : "hidden * 2";
   Builder add(*this);
   for (std::size_t* words :

@@ -142,7 +142,7 @@ private:
   const std::int32_t n_;
   std::vector<std::int32_t> come_; ///< by source: rows of the last dispatch
   std::vector<std::int32_t> expert_counts_;
-  Packing packing_; ///< of the last dispatch, where rows are packed
+  Packing packing_; ///< the last dispatch's packing, where rows are packed
   std::vector<Awaited> everybody_;
   std::uint64_t epoch_ = 0, back_epoch_ = 0;
 };

@@ -53,10 +53,10 @@ nlohmann::json nvlinks_json(const std::vector<NvlinkUse>& all);
 /// A GPU's links to all the others of the job, and the ranks on it.
 struct GpuLinks {
   std::vector<std::int32_t> ranks;
-  std::string gpu;                  ///< PCI address
-  bench::LinkLimit limit;           ///< in each direction
-  std::string basis;                ///< of `limit`: "by the model", or "measured (...)" with how
-  std::optional<double> model_GBps; ///< what the node model says, where it knows
+  std::string gpu;        ///< PCI address
+  bench::LinkLimit limit; ///< in each direction
+  std::string basis; ///< where `limit` comes from: "by the model", or "measured (...)" with how
+  std::optional<double> model_GBps;              ///< what the node model says, where it knows
   std::optional<double> stores_GBps, loads_GBps; ///< measured
 };
 
@@ -75,8 +75,8 @@ struct Links {
   std::vector<GpuLinks> gpus; ///< empty: rows do not go over links of GPUs, or they are not known
   std::string unmeasured;     ///< why limits of `gpus` are the model's; "": they are not
   std::vector<NicUse> nics;
-  std::vector<NvlinkUse> nvlinks;        ///< of all GPUs of the job; empty: kernels move nothing
-  std::optional<bench::LinkLimit> ports; ///< of all `nics` together
+  std::vector<NvlinkUse> nvlinks; ///< NVLinks of all GPUs of the job; empty: kernels move nothing
+  std::optional<bench::LinkLimit> ports; ///< limit of all `nics` together
   std::vector<std::uint64_t> machine_of; ///< by rank
   std::vector<std::string> transports;   ///< that carry rows between ranks; sorted
 };

@@ -32,7 +32,7 @@ struct Effort {
   int iterations = 20, warmup = 3;
   bool verify = true;
   int verify_every = 0; ///< verify every Nth iteration; 0: only the first and the last
-  int max_delay_us = 0; ///< of a random delay before each call, per rank
+  int max_delay_us = 0; ///< the longest random delay before each call, per rank
   std::optional<std::pair<int, double>> straggler; ///< PE, and its delay before each call, us
   /// Low latency, with Setup::rank_timeout_us: this PE does not take part in the last calls, and
   /// the others continue without it.
@@ -49,7 +49,7 @@ struct OperationResult {
   Operation operation = Operation::dispatch;
   double cold_us = 0; ///< the very first call
   std::vector<double> total_us, counts_us, transfer_us, arrival_us, pack_us;
-  std::vector<double> send_us, receive_us; ///< of the two phases; empty without phases
+  std::vector<double> send_us, receive_us; ///< times of the two phases; empty without phases
   WaitMatrix waits;                        ///< medians over the iterations
   /// [i][j], medians: how much later than rank i rank j began, from each rank's own clock after a
   /// barrier and from the time that i waited for the begin of j.

@@ -14,8 +14,8 @@ struct CallTimings {
   double cold_us = 0;
   std::vector<Times> times = {};
   std::vector<double> late_us = {};                  ///< from the barrier until the call began
-  std::vector<double> send_us = {}, receive_us = {}; ///< of calls in two phases
-  double wall_s = 0, phases_wall_s = 0;              ///< of this rank alone: not sent
+  std::vector<double> send_us = {}, receive_us = {}; ///< times of calls in two phases
+  double wall_s = 0, phases_wall_s = 0;              ///< times of this rank alone: not sent
 };
 
 /// All timings of one rank.

@@ -14,10 +14,11 @@ namespace shmemctl::moe {
 /// Settings that were tried. Times: by call, of the rank that took longest, in us.
 struct Attempt {
   Settings settings;
-  bool own_choice = false;      ///< of the backend
-  std::vector<double> first_us; ///< of all attempts, a few calls each
-  std::vector<double> last_us;  ///< of those that were good: more calls, in turn with each other
-  std::string wrong;            ///< what verification found on a rank; such settings are not chosen
+  bool own_choice = false;      ///< whether the backend chose it
+  std::vector<double> first_us; ///< measured for every attempt: a few calls each
+  /// Measured for good attempts only: more calls, in turn with each other.
+  std::vector<double> last_us;
+  std::string wrong; ///< what verification found on a rank; such settings are not chosen
 
   /// The median of the last calls, or of the first where there were no others.
   double median_us() const;

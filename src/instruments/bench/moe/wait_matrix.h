@@ -22,9 +22,9 @@ struct WaitVerdict {
   int waiting = -1;                 ///< the receiver; -1 for a slow rank
   int awaited = -1;                 ///< the sender; -1 for a slow receiver
   double wait_us = 0, usual_us = 0; ///< the mean of it, and of what it is compared with
-  double late_us = 0;               ///< of two ranks: how much of the wait is that it began later
-  bool of_two = false;              ///< there are only two ranks
-  int more = 0;                     ///< of the last link: how many more links are slow, none slower
+  double late_us = 0;  ///< for two ranks: how much of the wait is due to the later start
+  bool of_two = false; ///< there are only two ranks
+  int more = 0; ///< on the last link only: how many more links are slow, none slower than this one
 };
 
 /// Whether what goes from one rank to another crosses a node.

@@ -282,7 +282,7 @@ namespace {
 
 /// A GPU or an RDMA NIC with its link.
 struct LinkedDevice {
-  std::string name;   ///< of a NIC
+  std::string name;   ///< name of a NIC
   int gpu_index = -1; ///< -1: a NIC
   const PciDevice* pci = nullptr;
 };

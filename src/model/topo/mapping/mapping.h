@@ -65,7 +65,7 @@ struct Mapping {
   MappingRequest request;
   std::vector<PeMapping> pes;
   std::vector<NicLoad> nics; ///< every eligible (NIC, port), used or not, in node order
-  double load_factor = 0;    ///< of the busiest
+  double load_factor = 0;    ///< load factor of the busiest port
   std::string undecided; ///< why the source is insufficient to determine the NICs, so that no PE
                          ///< has one; else ""
   DeviceTable table;     ///< policy nvshmem: the table with the reasons for exclusions

@@ -45,7 +45,7 @@ int nics_per_pe(const NvshmemSettings& settings, std::size_t pes, std::size_t po
 /// What `optimal` minimises, in this order, within wanted_ports(); only NICs that carry traffic
 /// count.
 struct MappingScore {
-  double worst_load = 0;        ///< of the busiest (NIC, port)
+  double worst_load = 0;        ///< load of the busiest (NIC, port)
   std::int64_t distance = 0;    ///< sum of distance_rank()
   std::int64_t crossings = 0;   ///< pairs on different NUMA nodes
   std::int64_t without_nic = 0; ///< PEs that have no NIC at all
@@ -58,9 +58,9 @@ MappingScore score(const Node& node, const Mapping& mapping);
 bool at_least_as_good(const MappingScore& left, const MappingScore& right);
 
 enum class PortRole {
-  compute,      ///< of the compute fabric: it carries the GPUs' traffic
-  storage,      ///< of the fabric's kind, but no GPU is near it, and every GPU has a nearer one
-  other_network ///< of another kind than the fabric: management, front end
+  compute, ///< a port of the compute fabric: it carries the GPUs' traffic
+  storage, ///< a port of the fabric's kind, but no GPU is near it, and every GPU has a nearer one
+  other_network ///< a port of another kind than the fabric's: management, front end
 };
 
 struct RatedPort {
@@ -121,7 +121,7 @@ private:
 
   const Node& node_;
   std::vector<int> nics_;
-  std::vector<SysfsLocation> locations_; ///< of nics_; empty if a recorded matrix decides
+  std::vector<SysfsLocation> locations_; ///< locations of nics_; empty if a recorded matrix decides
 };
 
 } // namespace shmemctl

@@ -704,7 +704,7 @@ private:
   std::set<PciAddress> endpoints_;
   std::set<PciAddress> nvswitches_;
   std::set<std::string> virtual_names_;
-  std::vector<NetDevice> devices_; ///< of all <nic>, until they are in order
+  std::vector<NetDevice> devices_; ///< devices of all <nic> elements, until they are in order
   Tally other_hosts_, classless_, foreign_, endless_, merged_, direct_;
   bool repeated_dev_ = false;
 };

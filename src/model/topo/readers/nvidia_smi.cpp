@@ -344,8 +344,8 @@ private:
   std::string candidate_;
   std::size_t candidate_line_ = 0;
   std::size_t p2p_line_ = 0;
-  std::set<std::string> titles_;  ///< of columns
-  std::set<std::string> seen_;    ///< of rows
+  std::set<std::string> titles_;  ///< titles of columns
+  std::set<std::string> seen_;    ///< titles of rows
   std::size_t untitled_ = 0;      ///< rows without a column
   std::size_t untitled_text_ = 0; ///< line of the first text after cells that has no title
   bool cut_ = false;              ///< the line that is being read has no end

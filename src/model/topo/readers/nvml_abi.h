@@ -60,7 +60,7 @@ static_assert(sizeof(FabricInfo) == 28);
 struct EventData {
   Device device = nullptr;
   unsigned long long type = 0;
-  unsigned long long data = 0; ///< of an Xid: its number
+  unsigned long long data = 0; ///< for an Xid: its number
   unsigned gpu_instance = 0, compute_instance = 0;
 };
 static_assert(sizeof(EventData) == 32);
@@ -71,7 +71,7 @@ inline constexpr unsigned long long event_corrected_ecc = 1, event_uncorrected_e
 /// nvmlProcessInfo_t, of nvmlDeviceGetComputeRunningProcesses_v2 and _v3.
 struct ProcessInfo {
   unsigned pid = 0;
-  unsigned long long used_bytes = 0; ///< of the GPU's memory; value_not_available
+  unsigned long long used_bytes = 0; ///< used bytes of the GPU's memory; value_not_available
   unsigned gpu_instance = 0, compute_instance = 0;
 };
 static_assert(sizeof(ProcessInfo) == 24);

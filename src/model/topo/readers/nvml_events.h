@@ -29,7 +29,7 @@ const XidMeaning* meaning_of_xid(std::uint64_t number);
 struct NvmlEvent {
   enum class Kind { xid, corrected_ecc, uncorrected_ecc, lost };
   Kind kind = Kind::xid;
-  std::uint64_t xid = 0; ///< of Kind::xid
+  std::uint64_t xid = 0; ///< number of a Kind::xid event
 
   bool operator==(const NvmlEvent&) const = default;
 };

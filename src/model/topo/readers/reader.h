@@ -16,7 +16,7 @@ std::size_t first_character(std::string_view text);
 
 struct XmlStart {
   std::string name;       ///< "" if there is no element
-  std::size_t offset = 0; ///< of its "<"
+  std::size_t offset = 0; ///< offset of its "<"
 };
 /// The root element's name, past declarations, comments and DOCTYPE.
 XmlStart xml_root(std::string_view text);

@@ -10,8 +10,8 @@ namespace shmemctl {
 struct XmlElement {
   std::string name;
   std::map<std::string, std::string> attributes;
-  int line = 0;   ///< of the start tag, from 1
-  int column = 0; ///< of the start tag, from 1
+  int line = 0;   ///< line of the start tag, from 1
+  int column = 0; ///< column of the start tag, from 1
   std::vector<XmlElement> children;
   std::string text; ///< character data directly inside, trimmed
 

@@ -103,7 +103,7 @@ public:
 
 private:
   struct Group {
-    int host_bridge = -1; ///< of a source that groups by CPU itself, else -1
+    int host_bridge = -1; ///< host bridge in a source that groups by CPU itself, else -1
     int numa = -1;
     std::vector<int> roots;
   };

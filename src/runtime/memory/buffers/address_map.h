@@ -49,7 +49,7 @@ BufferText text_of(std::uintptr_t address, std::size_t size_bytes);
 struct MappedArea {
   PageSpan pages;
   bool readable = false, writable = false, executable = false, shared = false;
-  std::uint64_t offset_bytes = 0; ///< of `pages.begin` in the file
+  std::uint64_t offset_bytes = 0; ///< offset of `pages.begin` in the file
   dev_t device = 0;
   ino_t inode = 0; ///< 0: no file
   std::string name;

@@ -18,9 +18,9 @@ namespace shmemctl {
 /// What a registered buffer is made of, and how other processes map it.
 enum class BufferMemory : std::uint32_t {
   host,            ///< pages of files
-  gpu_descriptors, ///< of a GPU (cuMemCreate): a descriptor for each allocation
-  gpu_handle,      ///< of a GPU (cudaMalloc): CUDA's handle of one allocation
-  gpu_unshared     ///< of a GPU: other processes cannot map it
+  gpu_descriptors, ///< GPU memory (cuMemCreate): a descriptor for each allocation
+  gpu_handle,      ///< GPU memory (cudaMalloc): CUDA's handle of one allocation
+  gpu_unshared     ///< GPU memory that other processes cannot map
 };
 
 /// One allocation (or mapping of one) that a buffer touches.
@@ -37,7 +37,7 @@ struct GpuShare {
   std::string device;                ///< uuid
   std::vector<GpuPiece> pieces;      ///< ascending, without a gap; the first holds the first byte
   std::vector<FileDescriptor> files; ///< by piece, of gpu_descriptors
-  std::string handle;                ///< of gpu_handle
+  std::string handle;                ///< handle of a gpu_handle buffer
   std::string reason;                ///< one clause: why this kind, or why none
 };
 

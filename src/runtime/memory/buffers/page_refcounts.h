@@ -29,7 +29,7 @@ FileDescriptor open_file_of(const MappedArea& mapping);
 struct SharedPiece {
   PageSpan pages;
   std::shared_ptr<const PageFile> file;
-  std::uint64_t offset_bytes = 0; ///< of `pages.begin` in the file
+  std::uint64_t offset_bytes = 0; ///< offset of `pages.begin` in the file
   unsigned uses = 0;
 };
 

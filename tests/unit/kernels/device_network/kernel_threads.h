@@ -66,7 +66,7 @@ public:
     std::memcpy(to, from, size_bytes);
   }
 
-  std::size_t page_bytes = 4096; ///< of the system
+  std::size_t page_bytes = 4096; ///< page size of the system
   std::atomic<int> copies{0}, maps{0}, register_pages{0};
 
 private:

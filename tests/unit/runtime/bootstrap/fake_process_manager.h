@@ -89,7 +89,7 @@ private:
 struct Outcome {
   bool good = false;
   ExitCode code = ExitCode::ok;
-  std::string message; ///< of its Error
+  std::string message; ///< message of its Error
 };
 
 /// Runs `body` on one thread for each rank, each with a bootstrap of that process manager.

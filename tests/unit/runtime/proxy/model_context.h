@@ -19,12 +19,12 @@ namespace shmemctl::test {
 
 inline constexpr unsigned max_threads = 5; ///< producers, then the proxy threads, then the thread
                                            ///< that stops
-inline constexpr unsigned max_words = 60;  ///< of shared memory
+inline constexpr unsigned max_words = 60;  ///< words of shared memory
 inline constexpr unsigned max_late = 20;   ///< stores in flight, by thread
 inline constexpr unsigned max_logged = 24; ///< loads of one operation
 inline constexpr unsigned max_producers = 3;
 inline constexpr unsigned max_rings = 2;
-inline constexpr unsigned max_pairs = 4; ///< of a producer and a ring
+inline constexpr unsigned max_pairs = 4; ///< pairs of a producer and a ring
 
 struct LateStore {
   static constexpr std::uint16_t release = 1; ///< arrives after all that the thread stored before

@@ -24,7 +24,7 @@ Command command_of(const void* in, std::size_t size_bytes) {
   return command;
 }
 
-constexpr std::uint64_t first_cqn = 0x51, first_qpn = 0xabcde; ///< of the first queue
+constexpr std::uint64_t first_cqn = 0x51, first_qpn = 0xabcde; ///< numbers of the first queue
 
 void answer(void* out, const Answer& with) {
   std::memcpy(out, with.data(), with.size());

@@ -48,7 +48,7 @@ public:
   /// there are any.
   bool has_uncached_page = true, has_gathering_pages = true;
   int dedicated_pages = 1000;
-  std::size_t page_bytes = 4096; ///< of the system
+  std::size_t page_bytes = 4096; ///< page size of the system
   bool can_force_order = true;
   std::uint64_t operations = 15, sizes = 12, host_order = 1;
   std::vector<ibv_gid_entry> gids;

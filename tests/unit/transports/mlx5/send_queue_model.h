@@ -99,7 +99,7 @@ public:
 private:
   static constexpr unsigned moves_each = Context::moves_each;
   using Thread = std::remove_reference_t<decltype(std::declval<State&>().threads[0])>;
-  static constexpr unsigned posts = 6; ///< of one producer at most
+  static constexpr unsigned posts = 6; ///< posts of one producer at most
 
   enum Phase : std::uint8_t { begin, room, fill, written, publish, ring, wait, target, flush };
   struct Producer {

@@ -34,7 +34,7 @@ inline constexpr std::size_t proxy_heap_bytes = std::size_t{4} << 20;
 struct Network {
   std::string name; ///< part of the tests' names: "libfabric_tcp"
   Environment environment = {};
-  unsigned threads = 1;  ///< of each proxy
+  unsigned threads = 1;  ///< threads of each proxy
   bool one_node = false; ///< PEs are on one node; else each on its own
   bool processes = true; ///< PEs are processes, which can be killed
   /// PEs are threads over devices in software: runs the body; returns why it cannot.

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 struct Recorded {
   std::string file;
-  std::string nearest; ///< of the same folder
+  std::string nearest; ///< the nearest one in the same folder
 };
 
 void PrintTo(const Recorded& recorded, std::ostream* out) {
