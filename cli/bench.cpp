@@ -227,7 +227,7 @@ private:
   JobSession& session_;
   TextStyle style_;
   std::optional<LiveResults> live_; ///< the case that is being measured
-  std::size_t printed_ = 0;         ///< rows of it
+  std::size_t printed_ = 0;         ///< how many of its rows were printed
   std::vector<ResultRow> ended_;
 };
 
@@ -260,7 +260,7 @@ void sort_like(const std::vector<std::string>& names, std::vector<BenchCase>& ca
             [&](const BenchCase& a, const BenchCase& b) { return position(a) < position(b); });
 }
 
-/// Nothing for no note.
+/// Empty if there is no note.
 std::string note_line(const std::string& note, const TextStyle& style) {
   return note.empty() ? "" : wrapped(safe_text(note), style.width, 4) + "\n";
 }

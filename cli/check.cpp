@@ -152,7 +152,7 @@ private:
   const PartChoice& choice_;
   const std::string& expected_; ///< the file of --expect
   NodeSource source_;
-  std::string failed_;        ///< the first part that did
+  std::string failed_;        ///< the first part that failed
   std::atomic<pid_t> job_{0}; ///< the process group of the job that runs
   std::optional<bool> pes_had_gpus_;
 };

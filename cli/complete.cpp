@@ -70,7 +70,7 @@ std::vector<std::string> case_words() {
 /// The values of a flag, if there are names for some.
 struct Values {
   std::vector<std::string> words;
-  bool is_list = false; ///< several, with commas between them
+  bool is_list = false; ///< several values, with commas between them
   ShellWords besides = ShellWords::none;
 };
 
@@ -119,7 +119,7 @@ public:
       pass_flag(word);
     } else if (begins_command()) {
       const CLI::App* own = find_subcommand(*chain_.front(), word);
-      foreign_ = own == nullptr; // another program, whose arguments are its own
+      foreign_ = own == nullptr; // another program, which has arguments of its own
       chain_.resize(1);
       if (own != nullptr)
         chain_.push_back(own);

@@ -17,7 +17,7 @@ struct Candidate {
 enum class ShellWords { none, files, directories, commands };
 
 struct Candidates {
-  std::vector<Candidate> words; ///< those that begin with what is typed
+  std::vector<Candidate> words; ///< the words that begin with what is typed
   ShellWords besides = ShellWords::none;
 };
 

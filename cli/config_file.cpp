@@ -143,7 +143,7 @@ public:
   bool take(const ConfigEntry& entry) {
     const std::string flag = flag_name(entry.name);
     if (entry.section.empty() && is_table_option(flag))
-      return false; // `timeout` is not that of `run`
+      return false; // `timeout` of another section is not that of `run`
     for (std::size_t level = app_.size(); level-- > 0;) {
       const CLI::Option* before = parsed_[level]->get_option_no_throw("--" + flag);
       if (before == nullptr)
@@ -214,7 +214,8 @@ std::vector<std::string> default_config_files(const Environment& environment) {
     return {};
   std::vector<std::string> files = {system_file};
   std::string folder = variable(environment, "XDG_CONFIG_HOME");
-  if (folder.empty() || folder.front() != '/') { // a relative one is to be ignored
+  // the XDG specification says that a relative path is ignored
+  if (folder.empty() || folder.front() != '/') {
     const std::string home = variable(environment, "HOME");
     folder = home.empty() ? "" : home + "/.config";
   }

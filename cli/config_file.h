@@ -15,7 +15,7 @@ struct ConfigEntry {
   std::string file;
   std::vector<std::string>
       section;      ///< {"report", "diff"} of [report.diff]; empty above all sections
-  std::string name; ///< as it is written
+  std::string name; ///< name as it is written
   std::vector<std::string> values; ///< {"true"} of a name alone
 };
 

@@ -21,7 +21,7 @@ struct Context {
   std::map<std::string, std::string>
       command_line;                      ///< option name -> text, for the flags that were given
   Configuration config;                  ///< what configuration files set
-  std::vector<std::string> config_files; ///< those that were read, the more important one last
+  std::vector<std::string> config_files; ///< the files that were read, the more important one last
   std::string json_path, csv_path, config_path;
   bool quiet = false, verbose = false, no_progress = false, force = false;
   std::vector<std::string> watched_command; ///< the command of `hotspots --during`

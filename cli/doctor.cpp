@@ -33,7 +33,8 @@ ExitCode list_checks() {
 
 ExitCode diagnose(Context& context, const DoctorFlags& flags) {
   HostComparison hosts(flags.golden);
-  const bool alone = launched_size(context.environment) <= 1; // else it is for all hosts together
+  // otherwise one check covers all hosts together
+  const bool alone = launched_size(context.environment) <= 1;
   return with_node_session(
       context, flags.source->from.empty(),
       [&](Session& session, const Options&) {

@@ -13,9 +13,9 @@ namespace shmemctl {
 
 /// The subcommands that help lists.
 std::vector<const CLI::App*> listed_subcommands(const CLI::App& app);
-/// Their names.
+/// Names of all subcommands.
 std::vector<std::string> subcommand_names(const CLI::App& app);
-/// Those that help does not list, too.
+/// All subcommands, also those that help does not list.
 std::vector<const CLI::App*> all_subcommands(const CLI::App& app);
 /// Listed or not; null if there is no such subcommand.
 const CLI::App* find_subcommand(const CLI::App& app, const std::string& name);
@@ -40,7 +40,7 @@ std::vector<std::string> value_set(const CLI::Option& option);
 std::string value_range(const CLI::Option& option);
 
 struct ValueRange {
-  std::string least, most; ///< as they are shown
+  std::string least, most; ///< limits as help shows them
   bool integer = false;
 };
 /// The same in its parts.

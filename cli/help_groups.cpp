@@ -11,7 +11,7 @@ namespace shmemctl {
 namespace {
 
 struct Group {
-  const char* subcommand; ///< "*": every one that has no row of its own for the flag
+  const char* subcommand; ///< "*": every subcommand that has no row of its own for the flag
   const char* title;
   const char* flags; ///< long names without dashes, separated by blanks
 };

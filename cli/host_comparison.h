@@ -33,7 +33,7 @@ public:
 
 private:
   std::string golden_file_;
-  std::optional<HostFacts> golden_; ///< its name includes the file's
+  std::optional<HostFacts> golden_; ///< the reference's name includes the file's
 };
 
 } // namespace shmemctl

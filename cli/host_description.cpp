@@ -36,7 +36,8 @@ HostDescription describe_host(const Node& node, const Mapping& mapping,
                               const Node& machine, const Sysroot* sysroot) {
   HostDescription description;
   description.host = described_host(machine, sysroot);
-  if (sysroot != nullptr && sysroot->live()) // libraries of this process are not those of a copy
+  // the libraries of this process say nothing about a copied tree
+  if (sysroot != nullptr && sysroot->live())
     for (const auto& [name, version] : loaded_library_versions())
       description.host["versions"][name] = version;
   description.host["pes"] = place.pes;

@@ -161,7 +161,7 @@ public:
   }
 
   ExitCode again_and_again() {
-    run_.session.set_deadline(std::nullopt); // lasts until it is interrupted
+    run_.session.set_deadline(std::nullopt); // the watch lasts until it is interrupted
     begin();
     const TextStyle style = text_style(run_.context, run_.options);
     HotspotLog log(std::cout, style,
@@ -176,7 +176,7 @@ public:
       put("watch");
       if (leads_job() && run_.session.wants_text())
         log.show(now, run_.thresholds);
-      if (leads_job() && !require_stdout()) // the next ones would not be shown
+      if (leads_job() && !require_stdout()) // later tables would not be shown
         throw Error(ExitCode::unavailable, "stdout", "write", "nobody reads it any more",
                     "leave its reader open, redirect it to a file, or pass --quiet");
     }
@@ -221,7 +221,7 @@ private:
 
   void sample_round() {
     run_.session.phase("sampling the counters");
-    if (watch_) // the others wait in gather()
+    if (watch_) // the other PEs wait in gather()
       sample_for(*watch_, std::min(run_.flags.interval_s, round_s_), round_s_);
   }
 

@@ -148,7 +148,7 @@ ExitCode inspect_repeatedly(Session& session, const Context& context, const Insp
   const Sysroot& sysroot = *source.sysroot;
   using Clock = std::chrono::steady_clock;
   const inspect::Selection selection = selection_of(flags, sysroot);
-  session.set_deadline(std::nullopt); // lasts until it is interrupted
+  session.set_deadline(std::nullopt); // the watch lasts until it is interrupted
   session.leave_terminal();
   inspect::Inspector inspector(sysroot);
   const TextStyle style = text_style(context, options);
@@ -201,7 +201,7 @@ public:
 
   ExitCode repeatedly() {
     using Clock = std::chrono::steady_clock;
-    session_.set_deadline(std::nullopt); // lasts until it is interrupted
+    session_.set_deadline(std::nullopt); // the watch lasts until it is interrupted
     const TextStyle style = text_style(context_, options_);
     const auto start = Clock::now();
     const auto every = std::chrono::duration<double>(*flags_.watch_s);

@@ -83,7 +83,7 @@ private:
   const Context& context_;
   const Options& options_;
   Report report_;
-  std::mutex failure_detector_mutex_; ///< held during use, so that the object stays alive
+  std::mutex failure_detector_mutex_; ///< held during use, so that the failure detector stays alive
   FailureDetector* failure_detector_ = nullptr;
   ReportOutput output_; ///< its thread uses the two members above
   Progress progress_;   ///< after output_, which blocks signals

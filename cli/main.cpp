@@ -127,7 +127,8 @@ bool put_host(std::string& path) {
 double input_limit_s(const Context& context) {
   const Options options(context.environment, context.command_line);
   const double seconds = options.number("TIMEOUT");
-  return options.value("TIMEOUT").problem.empty() ? seconds : 0; // it is refused in a moment
+  // the command line's parser refuses it in a moment
+  return options.value("TIMEOUT").problem.empty() ? seconds : 0;
 }
 
 void warn_of_ignored_variables(const Environment& environment) {

@@ -331,7 +331,7 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
                               runtime.n_pes()),
                   fmt::format("pass PE 0 to {}", runtime.n_pes() - 1));
   require_absent(flags, runtime.n_pes());
-  std::vector<moe::MoePath> paths; // by point
+  std::vector<moe::MoePath> paths; // paths by point
   for (const moe::PointRequest& point : points) {
     paths.push_back(moe::require_backend(runtime, flags.kind(), point.setup));
     require_settings(runtime, flags, point.setup, paths.back());

@@ -25,7 +25,7 @@ namespace {
 using Body = std::function<ExitCode(Session&, const Options&)>;
 
 constexpr double node_slack_s =
-    15; ///< beyond --timeout, for hosts that wait for another one's report
+    15; ///< how long hosts wait for another one's report beyond --timeout
 /// A gathered text is limited to 1 MiB, and PE 0 receives all texts of a round.
 constexpr std::size_t piece_bytes = std::size_t{128} << 10;
 constexpr std::uint64_t max_bytes = std::uint64_t{64} << 20;
@@ -123,7 +123,7 @@ public:
       mine = run_body(session_, options_, body);
       mine.code = std::max(mine.code, write_by_host());
     }
-    session_.set_deadline(2 * timeout_s() + node_slack_s); // for hosts that are slower
+    session_.set_deadline(2 * timeout_s() + node_slack_s); // slower hosts get more time
     session_.phase(fmt::format("gathering the reports of {} hosts", gathering_.hosts().size()));
     const std::vector<std::string> texts = gather_long_texts(
         bootstrap_, gathering_.leads() ? text_of(mine, session_.report()) : std::string(),

@@ -152,7 +152,7 @@ struct DiffFlags {
   std::string base, other, min_effect = "5%", alpha = "5%", max_unclear;
   std::vector<std::string> more; ///< reports after the second one, with `nodes`
   bool allow_missing = false;
-  bool nodes = false; ///< compare the hosts of all reports with one another
+  bool nodes = false; ///< whether to compare the hosts of all reports with one another
 };
 
 ExitCode diff_nodes(Context& context, const DiffFlags& flags,

@@ -30,7 +30,7 @@ struct NodeSource {
 /// The source that a subcommand reads from.
 struct SourceFlags {
   std::string from;   ///< a recorded file, or "-"
-  std::string format; ///< forces its format
+  std::string format; ///< set if the format is forced
 };
 
 /// One run of a subcommand that writes a report. The report is kept current, so that it is written

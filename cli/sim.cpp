@@ -79,7 +79,7 @@ ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options
                                   flags.all ? 0 : static_cast<std::size_t>(flags.top)});
   report.findings = check_source(source.node);
   for (Finding& finding : check_mapping(source.node, map_nics(source.node, mapping)))
-    if (finding.id == "nvshmem-version-unknown") // the others are topo's matter
+    if (finding.id == "nvshmem-version-unknown") // other findings are for `topo`
       report.findings.push_back(std::move(finding));
   for (const auto& more :
        {cluster_findings(source.node, variants.clusters.front()), simulation_findings(summaries)})

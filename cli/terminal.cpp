@@ -82,7 +82,7 @@ void hold_standard_descriptors() {
        {std::pair(STDIN_FILENO, O_RDONLY), std::pair(STDOUT_FILENO, O_RDONLY), // refuses writes
         std::pair(STDERR_FILENO, O_WRONLY)})
     if (::fcntl(descriptor, F_GETFD) < 0)
-      static_cast<void>(::open("/dev/null", mode)); // gets the lowest number that is free
+      static_cast<void>(::open("/dev/null", mode)); // open() returns the lowest number that is free
 }
 
 void outlive_reader_of_stdout() {

@@ -469,7 +469,7 @@ UsageError describe_usage_error(const CLI::App& app, const CLI::ParseError& erro
   if (chain.back()->get_require_subcommand_min() > 0 && argument != rest.end() &&
       argument == rest.begin())
     return unknown_subcommand(chain, *argument);
-  const bool runs = command == "shmemctl run"; // what it leaves over is the command's
+  const bool runs = command == "shmemctl run"; // arguments that `run` leaves over are the command's
   if (const auto flag = std::find_if(rest.begin(), rest.end(), is_option);
       flag != rest.end() && (!runs || flag == rest.begin()))
     return unknown_option(chain, *flag);

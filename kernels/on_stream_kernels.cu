@@ -27,7 +27,7 @@ __global__ void wait_for_word(const __grid_constant__ DeviceJob job, const std::
   device::wait_until<device::Thread>(job, word, compare, value, peer);
 }
 
-/// By a warp.
+/// Run by one warp.
 __global__ void order(const __grid_constant__ DeviceJob job, Ordering kind, SignalOf signal, int pe,
                       int team) {
   wait_for_stream();

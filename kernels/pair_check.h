@@ -26,7 +26,7 @@ struct Result {
     well,
     wrong,
     nothing_arrived,
-    wrong_at_target ///< for an atomic, seen by the target: this PE
+    wrong_at_target ///< for an atomic: the target, this PE, has seen the error
   };
   std::uint32_t state;
   std::uint32_t size_bytes;
@@ -120,7 +120,7 @@ enum class Step : int {
   prepare, ///< this PE's own memory
   act,     ///< put, get, atomics, put with signal, to all peers at the same time
   await,   ///< signals and their payloads
-  verify   ///< results of puts and atomics of others
+  verify   ///< check results of other PEs' puts and atomics
 };
 
 /// Enqueues a step.

@@ -35,7 +35,7 @@ std::vector<FindingReference> simulation_findings();
 std::vector<FindingReference> gpu_copy_findings();
 std::vector<FindingReference> acceptance_findings();
 std::vector<FindingReference> report_findings();
-/// In doctor's order.
+/// All checks, in doctor's order.
 std::vector<FindingReference> check_findings();
 
 } // namespace shmemctl

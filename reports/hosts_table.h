@@ -14,14 +14,14 @@ namespace shmemctl {
 struct HostsTable {
   struct Cell {
     std::string text;
-    bool differs = false; ///< most hosts have another value, or no value is that of most
+    bool differs = false; ///< most hosts have another value, or no value has a majority
   };
   struct Row {
     std::size_t hosts = 0;
     std::vector<Cell> cells; ///< by column
   };
 
-  std::vector<std::string> columns; ///< without those that no host has a value for
+  std::vector<std::string> columns; ///< columns for which some host has a value
   std::vector<Row> rows;            ///< by their first host
   std::size_t hosts = 0;
 

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t max_kinds = 16; ///< besides that of the first host
+constexpr std::size_t max_kinds = 16; ///< kinds of nodes besides that of the first host
 constexpr std::size_t max_bytes = std::size_t{8} << 20;
 constexpr std::size_t piece_bytes = std::size_t{128} << 10;
 

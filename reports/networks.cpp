@@ -105,7 +105,7 @@ std::vector<Membership> memberships_of(const LinksByTransport& there,
     const Links& answered = back_found == back.end() ? none : back_found->second;
     const Links forth = completed(said, answered), again = completed(answered, said);
     if (forth_found != there.end() && back_found != back.end() && mirrored(again) == forth) {
-      const bool turned = again < forth; // one of both orders for all pairs
+      const bool turned = again < forth; // one of the two orders for all pairs
       all.push_back({{name, turned ? again : forth, true}, turned});
       continue;
     }
@@ -169,7 +169,8 @@ std::vector<Block> unordered_blocks(const std::vector<NodePair>& pairs) {
   for (const Block& block : all) {
     const bool within = block.first == block.second;
     if (!within && (common_nodes(block) > 0 || known.count({block.second, block.first}) == 0))
-      return fewest_blocks(pairs); // no blocks with their mirror image: each pair in one order
+      // some block lacks its mirror image: each pair counts in one order
+      return fewest_blocks(pairs);
     if (within || block.first < block.second)
       once.push_back(block);
   }

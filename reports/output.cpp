@@ -138,7 +138,7 @@ struct ReportOutput::State {
 
   /// Call with the mutex held.
   void write(const Report& report) {
-    written = true; // also if it fails: a second attempt would only fail again
+    written = true; // also if the write fails: a second attempt would only fail again
     if (!targets.json_path.empty())
       write_file_atomically(targets.json_path, to_text(to_json(report)), targets.force);
     if (!targets.csv_path.empty())
@@ -276,7 +276,7 @@ void ReportOutput::finish(Report report) {
 
 void ReportOutput::died(const Error& error) {
   const std::lock_guard lock(state_->mutex);
-  if (state_->written) // or a write has failed, and that error ends the run
+  if (state_->written) // written already, or a write has failed, and that error ends the run
     return;
   Report report = state_->snapshot;
   report.status = ReportStatus::incomplete;

@@ -91,9 +91,9 @@ struct ResultRow {
   std::string reason;          ///< why unchecked, failed or skipped
   std::vector<double> samples; ///< in `unit`, a subset of what `stats` summarises; for comparisons
   std::optional<int> run = std::nullopt;       ///< index in Report::runs, of a merged report
-  std::optional<RowPath> path = std::nullopt;  ///< the path, if it is known
+  std::optional<RowPath> path = std::nullopt;  ///< the row's path, if it is known
   std::string limit_note = {};                 ///< why link_fraction may exceed 1
-  std::optional<double> time_s = std::nullopt; ///< that measuring and verifying the row took
+  std::optional<double> time_s = std::nullopt; ///< time that measuring and verifying the row took
   /// Only of collectives: what nccl-tests calls so, from the median time.
   std::optional<double> algbw_GBps = std::nullopt, busbw_GBps = std::nullopt;
   std::vector<HistogramBin> histogram = {}; ///< all samples, if a histogram was asked for
@@ -157,7 +157,8 @@ struct CheckRow {
   std::string fix;      ///< "" if it passed
   std::string group;    ///< "driver", "gpu", ...; "" if it has none
   std::optional<int> run = std::nullopt;
-  std::optional<double> time_s = std::nullopt; ///< that the check, or the part of `check`, took
+  /// Time that the check, or the part of `check`, took.
+  std::optional<double> time_s = std::nullopt;
 };
 
 /// `env`'s results: key "options", one per option of the tool.
@@ -195,7 +196,7 @@ struct Report {
   std::optional<Measurement> measurement;
   /// Connections of transports that have something to report.
   std::vector<ConnectionRow> connections;
-  std::vector<NetworkRow> networks; ///< that pairs of nodes used
+  std::vector<NetworkRow> networks; ///< networks that pairs of nodes used
   nlohmann::json hosts = nlohmann::json::array();
   /// Options that were set, and variables of other libraries from the allow-list
   /// (recorded_variables()); no secrets.
@@ -213,7 +214,7 @@ struct Report {
   Findings findings;
   std::vector<RunInfo> runs; ///< the runs that `report merge` combined
   nlohmann::json comparison; ///< result of `report diff`; null if there is none
-  nlohmann::json thresholds = nlohmann::json::array(); ///< that rows were compared with
+  nlohmann::json thresholds = nlohmann::json::array(); ///< thresholds that rows were compared with
   nlohmann::json simulation;                           ///< result of `sim`; null if there is none
   nlohmann::json logs; ///< result of `explain`; null if there is none
   /// Differences of hosts that should be alike; null if not compared.

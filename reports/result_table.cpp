@@ -167,7 +167,8 @@ ResultColumns::ResultColumns(const ResultRow& row, const std::vector<std::string
 
 void ResultColumns::choose_values(const ResultRow& row) {
   times_ = times_ || row.stats;
-  p999_ = p999_ || (row.stats && style_.p999); // also where too few samples tell it
+  // p99.9 is shown also where the samples are too few for it
+  p999_ = p999_ || (row.stats && style_.p999);
   rates_ = rates_ || row.rate_Mops;
   bandwidth_ = bandwidth_ || row.bandwidth_GBps;
   bus_ = bus_ || row.busbw_GBps;

@@ -90,7 +90,7 @@ constexpr std::size_t max_alike_errors = 3, max_alike_others = 2;
 constexpr std::size_t max_subjects = 8;
 
 using Alike = std::vector<const Finding*>;
-using KindOfFinding = std::tuple<Severity, std::string, std::string>; // with its id and fix
+using KindOfFinding = std::tuple<Severity, std::string, std::string>; // severity, id and fix
 
 KindOfFinding kind_of(const Finding& finding) {
   return {finding.severity, finding.id, finding.fix};

@@ -142,7 +142,7 @@ std::string loads_table(const json& variant, const TextStyle& style) {
   const auto alike =
       static_cast<std::size_t>(std::clamp(number_of(variant, "busiest_alike"), 0.0, max_nics));
   const bool one_size = loads.rows().size() == 1 && left > 0 && alike > nics.size();
-  if (one_size) { // some of them are not listed
+  if (one_size) { // some sizes are not listed
     left -= static_cast<double>(alike - nics.size());
     loads.rows().front().count = alike;
   }

@@ -34,7 +34,7 @@ struct CheckBody {
     for (std::uint64_t at = OfThread::caller(); at < size_bytes; at += OfThread::callers())
       if (static_cast<std::uint8_t>(a.area[at]) != a.slots.expected(at)) {
         note(&control->wrong_at, at);
-        break; // the thread's others come after it
+        break; // later bytes of this thread come after this one
       }
     if (!region.sync_grid() || OfThread::caller() != 0)
       return;

@@ -32,7 +32,7 @@ SHMEMCTL_HOST_DEVICE inline std::uint8_t pattern_byte(std::uint64_t seed, int pe
 /// from another place of the source than the slot's last one did.
 struct PatternSlots {
   std::uint64_t slots, slot_bytes, size_bytes;
-  std::uint64_t operations; ///< that have been made
+  std::uint64_t operations; ///< operations that have been made
   std::uint64_t seed;
   int writer;
 

@@ -7,7 +7,7 @@
 
 namespace shmemctl::bench {
 
-using namespace device; // tests have blockIdx and the like there
+using namespace device; // tests define blockIdx and the like in that namespace
 
 /// The scopes of the device API, and the index of the caller in the grid that a thread belongs to.
 struct OfThread : Thread {

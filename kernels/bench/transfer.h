@@ -31,8 +31,8 @@ struct TransferArguments {
   std::byte* memory; ///< symmetric; the source lies at its start
   std::uint64_t slots_offset_bytes, slot_bytes, slots, size_bytes;
   bool own_messages;   ///< each caller sends messages of its own, which lie side by side in a slot
-  std::uint64_t peers; ///< 0: this PE sends nothing
-  int only_peer;       ///< if there is one
+  std::uint64_t peers; ///< 0 if this PE sends nothing
+  int only_peer;       ///< the peer, if there is only one
   /// Where puts are no stores of this GPU: complete before a slot is used again. 0: not needed.
   std::uint64_t quiet_every;
   std::uint64_t signal_offset_bytes; ///< offset of put_signal's signal

@@ -41,7 +41,8 @@ __device__ inline bool check_pe(const DeviceJob& job, DeviceCall call, int pe) {
 }
 __device__ inline bool check_in_heap(const DeviceJob& job, DeviceCall call, DeviceArgument argument,
                                      const void* at, std::uint64_t size_bytes) {
-  const std::uint64_t into = address_of(at) - address_of(job.heap); // huge below it
+  // the difference is huge if `at` is below the heap
+  const std::uint64_t into = address_of(at) - address_of(job.heap);
   return size_bytes == 0 || (into < job.heap_bytes && size_bytes <= job.heap_bytes - into) ||
          report_call(job, WaitKind::outside_heap, call, argument, -1, size_bytes, address_of(at));
 }
@@ -139,7 +140,7 @@ __device__ inline bool check_same_call(const DeviceJob& job, int team_number, Co
   const TeamView team = team_view(job, team_number);
   if (team.me < 0 || team.n < 2 || team.n > DeviceTeamFlags::max_members ||
       detail::unmapped_member(job, team) >= 0)
-    return true; // nobody to compare with, or the call itself reports it
+    return true; // there is no call to compare with, or the call itself reports the error
   const std::uint64_t mine = call.word();
   detail::SmallCollective<Scope> comparison(job, team, team.n);
   if (!comparison.begin_and_send(&mine, sizeof mine, 0, team.me))

@@ -143,7 +143,7 @@ private:
     for (int i = Scope::rank(); i < team_.n; i += Scope::size())
       if (std::uint64_t* const there = peer_flag(job_, own_flag, team_.pe(i)))
         add_release(there, count);
-      else // the whole, by one part: no one else writes the word
+      else // one part holds the whole: no other thread writes the word
         ok = set_flag(job_, own_flag, done_, team_.pe(i), released) && ok;
     return ok;
   }

@@ -82,7 +82,8 @@ public:
 
   /// False if a member has not entered the previous collective before the timeout.
   __device__ bool begin() {
-    Scope::sync(); // the other threads' stores to the source; the previous collective's epoch
+    Scope::sync(); // for the other threads' stores to the source, and for the previous collective's
+                   // epoch
     load_epoch();
     return wait_for_last();
   }
@@ -240,7 +241,7 @@ __device__ inline bool gather_small(const DeviceJob& job, const TeamView& team, 
   const auto me = static_cast<std::size_t>(team.me);
   std::byte* const to = static_cast<std::byte*>(dest) + me * size_bytes;
   const std::byte* const from = static_cast<const std::byte*>(source) + me * stride_bytes;
-  if (to != from) // in place: other threads may still be sending from it
+  if (to != from) // in place: other threads may still send from the source
     copy<Scope, Local>(to, from, size_bytes);
   return collective.end(collective.receive_all(dest, size_bytes), true);
 }

@@ -85,7 +85,7 @@ __device__ inline void put_nbi(const DeviceJob& job, void* target, const void* s
     copy<Scope, Local>(there, source, size_bytes);
     return;
   }
-  Scope::sync(); // the other threads' stores to `source`
+  Scope::sync(); // orders the other threads' stores to `source`
   if (Scope::rank() == 0)
     detail::put_over_network(job, target, source, size_bytes, pe, false);
 }

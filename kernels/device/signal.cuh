@@ -73,7 +73,7 @@ __device__ inline void put_signal(const DeviceJob& job, void* target, const void
   std::byte* const there = pointer_to(job, static_cast<std::byte*>(target), pe);
   if (there == nullptr) {
     if (!blocking)
-      Scope::sync(); // what the others wrote into `source`
+      Scope::sync(); // orders the other threads' writes to `source`
     if (Scope::rank() == 0)
       put_signal_over_network(job, target, source, size_bytes, signal, value, op == SignalOp::add,
                               pe, blocking);

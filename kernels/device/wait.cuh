@@ -36,7 +36,7 @@ __device__ inline bool watch_word(const DeviceJob& job, const T* at, Compare com
   return poll_until(job, poll, times);
 }
 
-/// By the calling thread.
+/// Waits in the calling thread alone.
 template <class T>
 __device__ inline bool wait_word(const DeviceJob& job, const T* at, Compare compare, T value,
                                  int peer, T& seen) {

@@ -8,7 +8,7 @@
 
 namespace shmemctl::moe {
 
-using namespace device; // tests have blockIdx and the like there
+using namespace device; // tests define blockIdx and the like in that namespace
 
 /// Called by one thread that has read a flag which has_failed(): reports the missing rank and
 /// records the failure for the end of the call.

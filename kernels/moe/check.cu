@@ -30,7 +30,7 @@ __device__ void note(Mismatch* wrong, std::int64_t row, std::int32_t word, std::
   wrong->expected = expected;
   wrong->found = found;
 }
-/// By a whole warp.
+/// Called by a whole warp.
 __device__ void count_row(Mismatch* wrong, bool ok) {
   if (__all_sync(0xffffffffu, ok) == 0 && lane_of_warp() == 0)
     atomicAdd(reinterpret_cast<unsigned long long*>(&wrong->rows), 1ull);
@@ -59,7 +59,7 @@ struct SentGroup {
     for (int i = 0; i < 4; ++i)
       casts[i] = fp8_cast(values[i], factors);
   }
-  /// What an expert reads.
+  /// A number that an expert reads.
   __device__ std::uint16_t read(int i, Scales scales) const {
     return scales == Scales::none ? values[i] : fp8_read(casts[i], scale);
   }

@@ -13,7 +13,7 @@ namespace shmemctl::moe {
 struct Mismatch {
   std::uint64_t rows;            ///< rows that differ from the expected ones
   std::uint64_t row_and_word;    ///< one such row, index << 32 | index of its first wrong word
-  std::uint32_t expected, found; ///< that word
+  std::uint32_t expected, found; ///< expected and actual value of that word
 };
 
 struct FillArguments {
@@ -35,7 +35,7 @@ struct Received {
 };
 struct CheckRowsArguments {
   Shape shape;
-  Scales scales; ///< none: BF16
+  Scales scales; ///< no scales: rows are BF16
   std::uint32_t seed;
   Received received;
   Mismatch* wrong;
@@ -50,7 +50,7 @@ std::string launch_check_untouched(const std::byte* begin, std::size_t size_byte
 struct ExpertArguments {
   Shape shape;
   Scales scales;
-  Combine combine; ///< that follows
+  Combine combine; ///< the kind of combine that follows
   std::int32_t rank;
   Received received;
   std::uint16_t* outputs; ///< [count][hidden] BF16; weighted: [count][top_k][hidden]

@@ -107,9 +107,9 @@ private:
   std::byte* memory_;
   device::ArrivalBarrier* barriers_;
   std::int32_t chunk_bytes_;
-  UnitCursor unit_;               ///< that is loaded next
-  const std::byte* at_ = nullptr; ///< this lane's row of it; nullptr: there is none
-  std::uint32_t found_ = 0;       ///< the ranks that have a row of it here
+  UnitCursor unit_;               ///< the unit that is loaded next
+  const std::byte* at_ = nullptr; ///< this lane's row of the unit; nullptr: there is none
+  std::uint32_t found_ = 0;       ///< the ranks that have a row of the unit here
   std::uint32_t mask_ = 0;        ///< lane i % 32: the ranks whose rows of unit i are here
   std::int32_t loaded_ = 0;       ///< units
 };

@@ -8,7 +8,7 @@ namespace shmemctl::moe {
 /// Streams to the other ranks, and the events that join them with the caller's.
 struct CopyStreams::Handles {
   std::vector<cudaStream_t> streams; ///< by rank
-  std::vector<cudaEvent_t> done;     ///< by rank: its copies so far
+  std::vector<cudaEvent_t> done;     ///< by rank: recorded after its copies so far
   cudaEvent_t begun = nullptr; ///< recorded in the caller's stream: from here on copies may begin
 };
 

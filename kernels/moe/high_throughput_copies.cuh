@@ -95,7 +95,7 @@ private:
   std::uint64_t number_;
   std::int32_t rank_, n_ranks_, row_bytes_;
   const std::byte* rows_ = nullptr;
-  const std::uint64_t* words_ = nullptr; ///< nullptr: the rows are there
+  const std::uint64_t* words_ = nullptr; ///< nullptr: the rows have arrived
   /// Position in the row found last, and how many pieces before it have arrived.
   mutable std::int32_t piece_ = 0, arrived_ = 0;
   mutable bool ok_ = true;

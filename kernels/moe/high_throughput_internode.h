@@ -145,13 +145,13 @@ struct InternodeMemory {
       node; ///< `flags` are shared by the ranks of the node; expert_count_flags is unused
   RailFlags* rails;
   std::int32_t* counts_out;   ///< [2][n_ranks][message_words]: counts to send
-  std::int32_t* counts_in;    ///< the same: received counts
+  std::int32_t* counts_in;    ///< [2][n_ranks][message_words]: received counts
   std::uint64_t* row_signals; ///< [peers][chunks]: the call whose rows the chunk holds
   std::uint64_t* sum_signals; ///< [peers][chunks]: the same for sums
   std::byte* rows_out;        ///< [peers][max_tokens][crossing_bytes]
-  std::byte* rows_in;         ///< the same
+  std::byte* rows_in;         ///< [peers][max_tokens][crossing_bytes]
   std::byte* sums_out;        ///< [peers][max_tokens][sum_bytes]
-  std::byte* sums_in;         ///< the same
+  std::byte* sums_in;         ///< [peers][max_tokens][sum_bytes]
 };
 
 /// The result of notify, in this rank's own memory.

@@ -51,9 +51,10 @@ struct LowLatencyState {
   std::uint64_t sent, received; ///< own: completed dispatches, by phase
   std::uint64_t combined;       ///< own: completed combines
   std::uint64_t wait_ns[2]
-                       [ranks]; ///< own: [dispatch, combine][rank]: total time spent waiting for it
+                       /// own: [dispatch, combine][rank]: total time spent waiting for that rank.
+                       [ranks];
   std::uint64_t
-      begin_wait_ns[ranks];     ///< own: the part of wait_ns[0] until it had begun the dispatch
+      begin_wait_ns[ranks];     ///< own: the part of wait_ns[0] before that rank began the dispatch
   std::uint64_t masked[ranks];  ///< own: nonzero: that rank is masked
   std::uint32_t blocks_done[2]; ///< own: of the current launch, by phase
   std::uint64_t padding[4];

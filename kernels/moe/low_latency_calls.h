@@ -29,8 +29,8 @@ public:
   enum class Step {
     none,     ///< nothing is in flight
     sent,     ///< the send phase of a dispatch
-    received, ///< a dispatch
-    offered   ///< the send phase of its combine
+    received, ///< a whole dispatch
+    offered   ///< the send phase of that dispatch's combine
   };
   explicit LowLatencyCalls(Step step = Step::none) : step_(step) {}
 

@@ -49,7 +49,7 @@ private:
   const LowLatencyCombine& all_;
   std::int32_t me_;
   int lane_;
-  std::uintptr_t outputs_ = 0; ///< of the rank that this lane serves
+  std::uintptr_t outputs_ = 0; ///< address of the outputs of the rank that this lane serves
 };
 
 SHMEMCTL_HOST_DEVICE inline ReduceShape reduce_shape(const LowLatencyCombine& all) {

@@ -78,7 +78,7 @@ public:
     if constexpr (by_units) {
       if (all_.tokens == 0)
         publish_all(-1);
-      return; // each unit says by itself that it is there
+      return; // the flags in a unit say that the unit has arrived
     }
     // The block barrier and the release together order all row stores of the block before its count
     // flags: rank R may read the rows once it has acquired the flag.

@@ -7,7 +7,7 @@
 
 namespace shmemctl::moe {
 
-using namespace device; // tests have blockIdx and the like there
+using namespace device; // tests define blockIdx and the like in that namespace
 
 /// Positions in the buffers of a call, and how this rank reaches the others.
 class InternodeBuffers {
@@ -40,7 +40,7 @@ private:
   const LowLatencyInternodeMemory& memory_;
 };
 
-/// As count_call().
+/// As count_call(), across nodes.
 __device__ inline void count_internode_call(std::uint32_t* blocks_done, std::uint32_t blocks,
                                             std::uint64_t* counter, std::uint64_t epoch) {
   device::Block::sync();

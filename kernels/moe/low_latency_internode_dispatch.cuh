@@ -89,7 +89,7 @@ private:
     return &all_.memory.mapped.flags->block_counts[buffer_][job_.pe][block];
   }
 
-  /// By a warp.
+  /// Called by a whole warp.
   __device__ void send(std::int32_t token) const {
     const TokenRow row{all_.values + static_cast<std::int64_t>(token) * value_bytes_,
                        all_.scales_of_values +

@@ -58,7 +58,7 @@ public:
           device::Block::broadcast(static_cast<std::uint64_t>(static_cast<std::int64_t>(found))));
       if (expected.slot < rows)
         receive_row(expected);
-      device::Block::sync(); // the whole row is there
+      device::Block::sync(); // the whole row has arrived
       // (A source that is masked meanwhile may be counted by two blocks.)
       if (device::Block::rank() == 0 && expected.slot == slot_that_counts(rows)) {
         flags->begin_wait_ns[expected.source] += begun_ns - begin_ns;

@@ -26,7 +26,7 @@ class Packer {
 public:
   struct Shared {
     std::int32_t first[ranks_limit + 1]; ///< rows before each source's; then all rows
-    std::uint64_t received;              ///< dispatches so far
+    std::uint64_t received;              ///< dispatches received so far
     std::int32_t experts[max_top_k];     ///< experts of the present row; no_expert: on another rank
     std::int32_t output_rows[max_top_k];
   };
@@ -66,7 +66,7 @@ private:
 #pragma unroll
       for (int rank = 1; rank < ranks_limit; ++rank)
         source += shared_.first[rank] <= row ? 1 : 0;
-    } else { // the last one that begins there or before
+    } else { // the last expert that begins at or before it
 #pragma unroll
       for (int step = ranks_limit / 2; step > 0; step /= 2)
         source += shared_.first[source + step] <= row ? step : 0;

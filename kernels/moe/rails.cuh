@@ -9,7 +9,7 @@
 
 namespace shmemctl::moe {
 
-using namespace device; // tests have blockIdx and the like there
+using namespace device; // tests define blockIdx and the like in that namespace
 
 /// Increments a counter in shared memory.
 __device__ inline void add_shared(std::int32_t* at) {

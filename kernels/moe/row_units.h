@@ -66,7 +66,7 @@ struct ReturnLayout : PairedUnits {
   SHMEMCTL_HOST_DEVICE constexpr ReturnLayout(const Shape& shape, bool weighted)
       : PairedUnits{shape.hidden / 8}, rows(weighted ? shape.top_k : shape.n_ranks) {}
 
-  /// In bytes.
+  /// The unit's offset in bytes.
   SHMEMCTL_HOST_DEVICE constexpr std::int64_t offset(std::int32_t token, std::int32_t row) const {
     return (std::int64_t{token} * rows + row) * row_bytes();
   }

@@ -23,7 +23,7 @@ struct RunOfRow {
 struct SideRow {
   std::string key; ///< the same on both sides
   std::vector<std::string> hosts;
-  std::string transports;     ///< "libfabric", if otherwise equal rows used other transports
+  std::string transports; ///< "libfabric", if rows that are equal otherwise used other transports
   std::vector<RunOfRow> runs; ///< runs that have the row, in the order of the reports
   const ResultRow& first() const { return *runs.front().rows.front(); }
 };
@@ -81,7 +81,7 @@ struct Measured {
   std::vector<double> log_runs;         ///< the middle of each run
   std::optional<MeanAndSpread> summary; ///< from a single run without samples
   std::size_t samples = 0;
-  bool positive = true; ///< false: there is no ratio, and the logarithms are empty
+  bool positive = true; ///< false: no ratio can be formed, and the logarithms are empty
 };
 
 Measured measured(const SideRow& row);

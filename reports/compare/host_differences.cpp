@@ -142,7 +142,7 @@ GroupKey key_of(const FactDifference& difference) {
   return key;
 }
 
-/// Those with most facts first, then those of fewest hosts.
+/// The groups of a difference: those with most facts first, then those of fewest hosts.
 std::vector<Group> groups_of(const HostDifferences& differences) {
   std::map<GroupKey, Group> by_key;
   for (const FactDifference& difference : differences.differences) {

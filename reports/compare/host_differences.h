@@ -15,7 +15,7 @@ namespace shmemctl {
 
 /// Hosts with one value of a fact.
 struct HostsOfValue {
-  std::optional<std::string> value; ///< empty: these hosts have no such fact
+  std::optional<std::string> value; ///< empty: these hosts lack the fact
   std::vector<std::size_t> hosts;   ///< their positions, ascending
 
   bool operator==(const HostsOfValue&) const = default;
@@ -35,8 +35,8 @@ struct FactDifference {
 
 struct HostDifferences {
   std::vector<std::string> hosts; ///< names, each once
-  std::string golden;             ///< what they were compared with: its name; "": with one another
-  std::size_t facts = 0;          ///< that were compared
+  std::string golden; ///< name of the reference that hosts were compared with; "": with one another
+  std::size_t facts = 0;                   ///< facts that were compared
   std::vector<FactDifference> differences; ///< by the name of the fact
 };
 

@@ -67,7 +67,7 @@ public:
 
 private:
   json hosts_ = json::array();
-  std::map<json, std::size_t> place_; ///< by what they are without numbers
+  std::map<json, std::size_t> place_; ///< place of each row by its fields without numbers
 };
 
 Finding left_out(const char* name) {

@@ -23,8 +23,8 @@ std::optional<double> metric_of(const ResultRow& row, const std::string& name);
 /// What a threshold is about.
 enum class ThresholdSubject {
   rows,     ///< CASE: rows of results
-  findings, ///< "findings": how many there are
-  checks,   ///< "checks": how many there are
+  findings, ///< "findings": how many
+  checks,   ///< "checks": how many
   ports,    ///< "hotspots": the ports that were watched
   groups    ///< "hotspots" with the metric imbalance: groups of ports that should carry alike
 };

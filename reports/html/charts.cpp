@@ -163,7 +163,7 @@ std::vector<std::string> varying_parameters(const RowGroup& group, const std::st
   // some: each is examined once, not in every row.
   struct Seen {
     const json* value = nullptr;
-    std::size_t rows = 0; ///< rows that have it
+    std::size_t rows = 0; ///< rows that have the parameter
     bool differs = false;
   };
   std::map<std::string, Seen> seen;

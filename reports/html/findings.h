@@ -12,7 +12,7 @@ namespace shmemctl::html {
 /// A finding, and where it is from.
 struct PlacedFinding {
   const Finding* finding = nullptr;
-  std::string where; ///< label of its report, or that it is of the comparison
+  std::string where; ///< label of its report, or a note that it comes from the comparison
   /// Whether it comes from the comparison with the baseline, which has no label.
   bool compared = false;
 };

@@ -45,7 +45,7 @@ json hosts_block(const std::vector<Shown>& shown) {
   std::set<json> seen;
   for (const Shown& one : shown)
     for (const json& host : one.report().hosts) {
-      json own = host; // its numbers in the job are other ones in another report
+      json own = host; // another report numbers the hosts of its job in another way
       own.erase("nodes");
       own.erase("pes");
       if (seen.insert(std::move(own)).second)

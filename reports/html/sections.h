@@ -19,7 +19,7 @@ struct Shown {
 /// Limit for the matrices of a page: about 6 bytes per cell.
 struct CellBudget {
   std::size_t cells = std::size_t{1} << 20;
-  std::size_t left_out = 0; ///< matrices that did not fit
+  std::size_t left_out = 0; ///< matrices that did not fit the page
   /// Takes the cells if there are enough left.
   bool take(std::size_t wanted);
 };

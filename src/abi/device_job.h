@@ -98,7 +98,7 @@ struct WaitReport {
   std::uint64_t offset_bytes; ///< offset of the word
   WaitKind kind;              ///< meaning of the above
   // Of a call with wrong arguments only.
-  std::int32_t thread; ///< in its block
+  std::int32_t thread; ///< number in its block
   DeviceCall call;
   DeviceArgument argument;
 };
@@ -134,8 +134,8 @@ struct PendingTransfers {
     std::uint64_t completions;       ///< as counted when it began
   };
   struct OfThread {
-    std::uint64_t users;          ///< 0: nobody uses this entry
-    std::uint64_t launch, thread; ///< whose it is
+    std::uint64_t users;          ///< 0: no thread uses this entry
+    std::uint64_t launch, thread; ///< launch and thread that use the entry
     std::uint64_t turn;           ///< which of `last` comes next, modulo of_thread
     Transfer last[of_thread];
   };
@@ -210,7 +210,7 @@ struct DeviceJob {
   const std::int32_t* members; ///< what TeamState::member_offset indexes
   WaitReport* report;
   std::uint64_t timeout_ns;  ///< limit of each wait
-  DeviceNetwork network;     ///< to PEs that are `unreachable`
+  DeviceNetwork network;     ///< for PEs that are `unreachable`
   PendingTransfers* pending; ///< nullptr unless `checked`
   std::uint32_t checked;     ///< 1: calls by NVSHMEM's names check their arguments (CHECK)
 };

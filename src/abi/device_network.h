@@ -18,7 +18,7 @@ enum class DevicePath : std::uint8_t { none, load_store, proxy, ibgda };
 
 /// Marks of a kernel QP, as first WQEBB plus one of a WQE. They only grow.
 struct QpMarks {
-  std::uint64_t answers; ///< the last READ or atomic: a fence must wait for its response
+  std::uint64_t answers; ///< WQE of the last READ or atomic: a fence must wait for its response
   std::uint64_t fenced;  ///< the last WQE with a fence, started after all earlier responses
 };
 

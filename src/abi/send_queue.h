@@ -285,7 +285,7 @@ private:
     Memory::store(&view_.words->failure, decode_failure(tail, syndrome).to_word());
   }
 
-  static constexpr unsigned max_cqes_per_poll = 64; ///< in one poll
+  static constexpr unsigned max_cqes_per_poll = 64; ///< in one poll, at most
 
   View view_;
 };

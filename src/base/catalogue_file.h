@@ -92,7 +92,7 @@ public:
 private:
   friend class CatalogueReader;
   std::string subject_;
-  std::size_t line_ = 0; ///< that of its id
+  std::size_t line_ = 0; ///< line of its id
   std::map<std::string, std::vector<CatalogueValue>> values_;
 };
 

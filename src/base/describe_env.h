@@ -12,7 +12,7 @@ namespace shmemctl {
 /// One option with everything that `env` shows about it.
 struct OptionRow {
   std::string name, value, origin, origin_name, default_value, type, doc, problem;
-  std::string nvshmem_name; ///< "NVSHMEM_<NAME>" if that is read too
+  std::string nvshmem_name; ///< "NVSHMEM_<NAME>" if that variable is read too
 };
 
 /// A variable of another library that is set, and its effect here.

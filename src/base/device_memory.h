@@ -38,7 +38,7 @@ public:
   /// between a NIC completion that the host has seen and the flag by which the host signals a
   /// kernel, because the two take different paths. Throws Error (unavailable).
   virtual void flush() const = 0;
-  virtual int ordinal() const { return 0; } ///< the driver's number of it in this process
+  virtual int ordinal() const { return 0; } ///< the driver's number of the device in this process
 };
 
 } // namespace shmemctl

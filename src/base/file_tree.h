@@ -22,7 +22,8 @@ struct FileEntry {
 namespace archive_limits {
 inline constexpr std::size_t max_packed_bytes = std::size_t{64} << 20;
 inline constexpr std::size_t max_unpacked_bytes = std::size_t{256} << 20;
-inline constexpr std::size_t max_entries = 100000; ///< with the folders that lead to them
+/// Entries, including the folders that lead to files.
+inline constexpr std::size_t max_entries = 100000;
 inline constexpr std::size_t max_path_bytes = 1023;
 inline constexpr std::size_t max_name_bytes = 255;
 inline constexpr std::size_t max_depth = 64;

@@ -22,7 +22,7 @@ double median_deviation(const std::vector<double>& samples);
 /// The shift between two samples, and its significance.
 struct Shift {
   double estimate = 0;      ///< second minus first
-  double low = 0, high = 0; ///< confidence interval of it
+  double low = 0, high = 0; ///< confidence interval of the value
   double p = 1;             ///< two-sided p-value of the shift
 };
 

@@ -201,7 +201,7 @@ private:
   const std::chrono::milliseconds check_interval_;
   BasicBackoff<Processor> backoff_;
   bool announced_ = false;
-  int exceptions_ = 0; ///< in flight when it was announced
+  int exceptions_ = 0; ///< exceptions in flight when the wait was announced
   std::optional<typename Processor::TimePoint> end_, next_check_;
 };
 

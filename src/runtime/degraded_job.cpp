@@ -128,7 +128,7 @@ void DegradedJob::throw_excluded() {
 std::vector<std::string> DegradedJob::gather(const std::string& text) {
   std::string all;
   if (rma_.pe() == 0) {
-    // As sizes, then texts.
+    // Texts are sent as sizes, then their bytes.
     const std::vector<std::string> texts = gather_on_first(text);
     for (const std::string& one : texts) {
       const std::uint64_t size = one.size();

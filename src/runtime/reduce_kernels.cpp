@@ -78,7 +78,7 @@ constexpr ReduceKernel kernel() {
 
 constexpr std::size_t n_ops = 7;
 
-/// In ReduceOp's order.
+/// Kernels of a type, in ReduceOp's order.
 template <class T>
 constexpr std::array<ReduceKernel, n_ops> kernels() {
   return {kernel<ReduceOp::bit_and, T>(), kernel<ReduceOp::bit_or, T>(),
@@ -97,7 +97,7 @@ constexpr TypeRow row() {
   return {sizeof(T), kernels<T>()};
 }
 
-/// In ElementType's order.
+/// Types in ElementType's order.
 constexpr std::array<TypeRow, 13> table = {row<std::int8_t>(),
                                            row<std::int16_t>(),
                                            row<std::int32_t>(),

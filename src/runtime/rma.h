@@ -170,7 +170,7 @@ private:
   static bool is_gpu_region(int number) {
     return number == region::gpu_heap || number == region::gpu_team_flags;
   }
-  /// By PE.
+  /// Transports by PE.
   const std::vector<Transport*>& transports_of_region(int region) const {
     return is_gpu_region(region) ? gpu_transports_by_pe_ : transports_by_pe_;
   }
@@ -226,7 +226,7 @@ private:
   RegionTable regions_;
   LoadStoreTable load_store_;
   std::atomic<std::uintptr_t> gpu_begin_{0}, gpu_span_{0};
-  /// By context.
+  /// A lock for each context.
   struct ContextLock {
     std::atomic<bool> serialized{false};
     std::mutex mutex;

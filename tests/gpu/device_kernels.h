@@ -35,7 +35,7 @@ void launch_ping_pong(const DeviceJob& job, Who who, int threads, std::size_t da
 /// it counts those that are not there into `wrong`.
 void launch_barriers(const DeviceJob& job, Who who, int threads, std::size_t offset,
                      std::uint64_t rounds, std::uint64_t* wrong);
-/// Nothing but barriers.
+/// Kernels that do nothing but barriers.
 void launch_bare_barriers(const DeviceJob& job, Who who, int threads, std::uint64_t rounds);
 
 /// `times` puts of 8 bytes with a quiet each, by a warp.

@@ -92,7 +92,7 @@ public:
   GpuPe(const GpuPe&) = delete;
   GpuPe& operator=(const GpuPe&) = delete;
 
-  /// Of the hosts.
+  /// A barrier of the host threads.
   void barrier() { peers_->exchange(-1, soon()); }
   /// Waits for kernels; throws what they failed with, and what a wait has reported.
   void synchronize() {

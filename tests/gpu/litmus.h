@@ -14,7 +14,7 @@ namespace shmemctl::test {
 
 enum class LitmusProgram {
   put_signal,     ///< put with signal (set), there and back
-  put_signal_add, ///< the same, added
+  put_signal_add, ///< as put_signal, but the signal is added
   put_signal_nbi, ///< by threads that do not come at the same time
   beside,         ///< data and signal are the halves of 16 bytes
   fence,          ///< put, fence, signal by the last thread
@@ -26,7 +26,7 @@ enum class LitmusProgram {
   gather,         ///< fcollect of a scope
   gather_of_grid, ///< fcollect of a grid
   reduce,         ///< reduce and reducescatter of a scope by turns, now and then in place
-  reduce_of_grid, ///< the same of a grid
+  reduce_of_grid, ///< as reduce, by all blocks of a grid
   relay           ///< PE 0 puts to PE 2, quiet, tells PE 1, which tells PE 2: of three PEs
 };
 
@@ -67,7 +67,7 @@ struct LitmusVariant {
   LaunchLitmus launch;
   bool has_network; ///< compiled with the proxy and the HCA's queues
 };
-/// Those of this program, NONE first.
+/// The variants of this program, NONE first.
 std::vector<LitmusVariant> litmus_variants();
 
 /// Blocks that fill the link to `peer` until `*stop` (device memory) is not 0.

@@ -58,7 +58,7 @@ TEST_P(MoeHybrid, EveryBitOfEveryRow) {
                              rank.combine(7, with_bias);
                              must(rank.check_results(with_bias), where);
                              pe.barrier();
-                             rank.set_chunks(shape.chunk_rows, 3); // of the second sums
+                             rank.set_chunks(shape.chunk_rows, 3); // chunks for the second sums
                            }
                            pe.barrier();
                          }),
@@ -122,7 +122,7 @@ TEST(MoeHybridWaits, ARankThatDoesNotComeIsNamed) {
   const moe::InternodeShape shape =
       nodes_of(shape_of(4, 16, 4, 2048, 100), 2, moe::Format::bf16, 16);
   const moe::Routing routing = all_routings(shape.shape)[0].routing;
-  for (const int missing : {1, 2})   // of the node, of the rail
+  for (const int missing : {1, 2})   // a rank of the node, then one of the rail
     for (const int op : {0, 1, 2}) { // notify, dispatch, combine
       ThreadGpus gpus(4);
       const std::string said = gpus.run(

@@ -59,7 +59,7 @@ class ExitCodes(CliTest):
             self.assertEqual(run("reference", "markdown", folder)[0], 0)
             for page in pathlib.Path(folder, "commands").glob("*.md"):
                 for line in page.read_text(encoding="utf-8").splitlines():
-                    # Those of the option table are in options.md.
+                    # Options of the option table are listed in options.md.
                     if re.match(r"\| `[^|]*` `(N|NUMBER)` \|", line) and "SHMEMCTL_" not in line:
                         numbers += 1
                         self.assertRegex(line, r" From -?\d\S* to \d\S*\. ", f"{page.name}: no range")

@@ -61,7 +61,7 @@ enum class OwnAtomic : std::uint64_t {
 
 class RmaPrograms {
 public:
-  /// Area of each PE, of which there are two.
+  /// Size of one of each PE's two areas.
   static constexpr std::uint64_t area_bytes = 256 << 10;
   static constexpr std::uint64_t own_bytes = 512 << 10; ///< sources; targets of gets
   static constexpr std::uint64_t source = 2 * area_bytes, target = source + own_bytes / 2;

@@ -44,7 +44,7 @@ public:
   std::string set_region(const RegionView& region);
   /// @param keys by PE: what set_region() returned there. Throws Error for what is no key.
   void set_keys(int region, const std::vector<std::string>& keys);
-  /// This PE's own part.
+  /// A region's part that belongs to this PE.
   const RegionView& region(std::size_t number) const { return regions_[number]; }
 
   // Memory of GPUs.

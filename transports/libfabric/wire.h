@@ -29,7 +29,7 @@ struct Message {
   std::uint8_t refused = 0;     ///< in a reply: the address was not one of the target's
   std::uint32_t from_pe = 0;    ///< the sender
   std::uint32_t operation = 0;  ///< the requester's, echoed by the reply
-  std::uint32_t generation = 0; ///< of that operation's use
+  std::uint32_t generation = 0; ///< use of that operation's slot
   std::uint32_t region = 0;
   std::uint32_t sequence = 0;
   std::uint32_t writes = 0;

@@ -15,7 +15,7 @@ class EmulatedHca;
 /// A port of this PE.
 struct Port {
   std::unique_ptr<Hca> hca;
-  EmulatedHca* emulated = nullptr; ///< the same, if it is emulated
+  EmulatedHca* emulated = nullptr; ///< the HCA, if it is emulated
 
   const HcaInfo& info() const { return hca->info(); }
 };

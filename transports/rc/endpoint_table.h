@@ -40,10 +40,10 @@ public:
   }
   /// @param path less than paths_to(pe)
   Endpoint& at(int pe, std::size_t path) const { return *to(pe)[path]; }
-  /// By path.
+  /// The endpoints to a PE, by path.
   const std::vector<Endpoint*>& to(int pe) const { return by_peer_[static_cast<std::size_t>(pe)]; }
 
-  /// Those with work in flight, in the order in which they got it.
+  /// Endpoints with work in flight, in the order in which they got it.
   const std::vector<Endpoint*>& active() const { return active_; }
   void activate(Endpoint& endpoint) {
     if (endpoint.active)

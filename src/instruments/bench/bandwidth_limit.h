@@ -20,7 +20,7 @@ namespace shmemctl::bench {
 struct PortUse {
   std::string host;
   HcaPort nic;
-  std::optional<double> rate_GBps; ///< in each direction; nothing where no wire has it
+  std::optional<double> rate_GBps; ///< in each direction; nothing where no wire has a rate
   /// What tells hosts apart: names may be alike.
   std::uint64_t machine_id = 0;
 };
@@ -53,7 +53,7 @@ std::string why_no_wire(const Point& point, const std::vector<std::uint64_t>& ma
 struct LinkLimit {
   double rate_GBps = 0;
   std::string name; ///< "mlx5_0:1 on n1, 400 Gb/s"; "4 ports of 2 hosts, 1600 Gb/s"
-  int links = 0;    ///< NVLinks that it is of
+  int links = 0;    ///< number of NVLinks that it is the limit of
   /// The limit is the GPUs' own memory: what a PE writes to itself counts, too.
   bool of_memory = false;
   bool to_host = false; ///< the limit is the GPUs' links to the host, in whose memory the heap is
@@ -82,13 +82,13 @@ std::optional<LinkLimit> gpu_links_limit(const Node& node, const std::string& gp
 /// A PE's GPU.
 struct GpuOfPe {
   std::uint64_t machine_id = 0;
-  std::string pci_address; ///< "": none
+  std::string pci_address; ///< "": no GPU
   double memory_GBps = 0;  ///< rate of its own memory, reads and writes together; 0: not known
   /// What this PE sends at the point goes from memory of a GPU straight to memory of a GPU.
   bool between_gpus = true;
   /// ... from and to a heap in memory of the host, by the GPU's loads and stores.
   bool in_host_memory = false;
-  std::string otherwise = {}; ///< where neither is so: by what, "no limit is known for ..."
+  std::string otherwise = {}; ///< if neither holds, a reason: "no limit is known for ..."
 };
 /// Without the machine, which the receiver knows.
 void serialize(Archive& archive, GpuOfPe& gpu);
@@ -113,7 +113,7 @@ double limited_bytes(const LeastTraffic& traffic, const LinkLimit& limit);
 /// Between a PE's GPU and the memory of its host.
 struct HostLink {
   std::uint64_t machine_id = 0;
-  std::string pci_address;       ///< the GPU's
+  std::string pci_address;       ///< PCI address of the GPU
   std::optional<LinkLimit> link; ///< in each direction; nothing where the model does not know it
 };
 /// Without the machine, which the receiver knows.
@@ -130,8 +130,8 @@ std::vector<int> gpu_numbers(const std::vector<GpuOfPe>& by_pe);
 
 /// By PE, in 10^9 bytes per second, while all that send do so at once; 0 of PEs that do not.
 struct MeasuredLink {
-  std::vector<double> stores_GBps; ///< what leaves this PE's GPU by its stores
-  std::vector<double> loads_GBps;  ///< what comes to it by its loads
+  std::vector<double> stores_GBps; ///< rate of the stores that leave this PE's GPU
+  std::vector<double> loads_GBps;  ///< rate of the loads that come to this PE's GPU
   int blocks = 0, threads = 0;     ///< the size of each PE's kernel
   std::size_t message_bytes = 0;   ///< to each peer
   std::string traffic;             ///< who moved: "all-to-all", "pair"

@@ -49,17 +49,18 @@ struct CaseInfo {
   std::string how;      ///< a few sentences: what is in the timed loop, what is verified
   Metric metric = Metric::latency;
   bool sized = true;             ///< takes -b, -e, -f
-  std::size_t element_bytes = 1; ///< sizes are multiples of it
+  std::size_t element_bytes = 1; ///< sizes are multiples of this
   /// Sizes of the sweep, unless -b and -e say otherwise.
   std::size_t min_bytes = 1, max_bytes = 4 << 20;
-  std::vector<std::size_t> only_bytes; ///< if there are any: it supports these sizes and no others
-  std::vector<Traffic> traffics;       ///< those that it supports, its default first
+  std::vector<std::size_t> only_bytes; ///< if not empty: the only sizes that the case supports
+  std::vector<Traffic> traffics;       ///< patterns that the case supports, its default first
   bool bidirectional = false;          ///< supports Direction::bi
   int min_pes = 2;
   Initiator initiator = Initiator::host;
-  LaunchRules launch = {};              ///< how kernels are launched; only for Initiator::gpu
-  std::vector<MemoryKind> memories;     ///< what its buffers may be in, its default first
-  MemoryKind memory = MemoryKind::host; ///< the one of them that was asked for
+  LaunchRules launch = {}; ///< how kernels are launched; only for Initiator::gpu
+  /// Kinds of memory that its buffers may be in, its default first.
+  std::vector<MemoryKind> memories;
+  MemoryKind memory = MemoryKind::host; ///< the kind of memory that was asked for
 };
 
 /// One point of the sweep: the independent variables of a row.
@@ -69,13 +70,13 @@ struct Point {
   Direction direction = Direction::uni;
   int window = 1;                  ///< operations under way before each completion
   int first_pe = 0, second_pe = 1; ///< the two PEs of Traffic::pair
-  bool of_matrix = false;          ///< one of all ordered pairs
+  bool of_matrix = false;          ///< one point of the matrix of all ordered pairs
   Launch launch{};
 };
 
 /// The first byte that is not what it must be.
 struct WrongByte {
-  int pe = 0; ///< whose memory it is in
+  int pe = 0; ///< PE whose memory it is in
   std::uint64_t offset_bytes = 0;
   std::uint64_t expected = 0, found = 0;
   std::string what; ///< "slot 3 of iteration 17 from PE 0"
@@ -99,8 +100,8 @@ struct Arena {
 /// them).
 struct LeastTraffic {
   double loaded = 0, stored = 0; ///< from and into the PEs' memory
-  double between_gpus = 0;       ///< out of GPUs into others
-  bool from_root = false;        ///< one GPU at a time has to send, PE 0's first
+  double between_gpus = 0;       ///< bytes that go out of GPUs into other GPUs
+  bool from_root = false;        ///< GPUs send one at a time, PE 0's first
 };
 
 /// A case at one point on one PE. The engine calls, on all PEs in the same order: prepare, then
@@ -184,7 +185,7 @@ struct BenchCase {
 std::vector<BenchCase> host_cases();
 std::vector<BenchCase> gpu_cases();
 std::vector<BenchCase> stream_cases();
-/// Those of them whose buffers may be in that memory.
+/// The initiator's cases whose buffers may be in that memory.
 std::vector<BenchCase> cases_of(Initiator initiator, MemoryKind memory);
 /// Those whose name is `pattern` or matches it with * and ?; "all" is all. Throws Error (usage)
 /// for a pattern that matches none, which names the flags by which there is such a case, else the

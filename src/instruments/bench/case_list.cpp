@@ -69,7 +69,7 @@ std::string entry_text(const CaseInfo& info, const TextStyle& style) {
          paragraph(info.how) + paragraph(join(support_of(info), "; "));
 }
 
-/// In order of appearance.
+/// Groups of the cases, in order of appearance.
 std::vector<std::string> groups_of(const std::vector<BenchCase>& cases) {
   std::vector<std::string> groups;
   for (const BenchCase& bench_case : cases)

@@ -480,7 +480,7 @@ std::optional<Error> case_of_other_flags(const std::vector<BenchCase>& cases,
   for (const Initiator initiator : all_initiators) {
     if (!any_matches(cases_of(initiator), pattern))
       continue;
-    if (initiator == own) { // then the memory is what left it out
+    if (initiator == own) { // the chosen memory excluded it
       given += std::string(" --memory ") + to_string(cases.front().info.memory);
       flags.emplace_back("--memory host");
     } else {

@@ -270,7 +270,7 @@ private:
                                 {}}));
   }
 
-  /// On PE 0.
+  /// For PE 0 only.
   void conclude(const PointResult& outcome, const std::string& words) {
     rows_.push_back(make_row(outcome));
     for (const WrongByte& wrong : outcome.verification.wrong)

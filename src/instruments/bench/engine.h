@@ -23,7 +23,7 @@ struct Effort {
   /// A point without iterations and duration is sampled until the relative error of its p50
   /// (median_error()) is at most this, or for 15 s. 0: for budget_s.
   double max_noise = 0;
-  bool histogram = false; ///< rows have one
+  bool histogram = false; ///< whether rows have a histogram
 };
 
 /// The points of a case: sizes min, min * step, ... max, by each traffic and direction asked for.
@@ -37,7 +37,7 @@ struct Sweep {
   bool matrix = false; ///< every ordered pair of PEs, one after the other
   LaunchRequest launch{};
   std::size_t step_bytes = 0;          ///< instead of the factor, if not 0
-  std::vector<std::size_t> sizes = {}; ///< these and no others, if there are any
+  std::vector<std::size_t> sizes = {}; ///< if not empty: the only sizes
 };
 /// Throws Error (usage), naming the legal range, for a sweep that the case cannot do.
 std::vector<Point> points_of(const CaseInfo& info, const Sweep& sweep, int n_pes);

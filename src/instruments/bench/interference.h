@@ -26,7 +26,7 @@ std::optional<CpuTicks> parse_cpu_ticks(std::string_view stat, int cpu);
 /// /proc/<thread>/schedstat.
 struct ThreadTimes {
   std::uint64_t run_ns = 0;
-  std::uint64_t wait_ns = 0; ///< ready to run, while the core was others'
+  std::uint64_t wait_ns = 0; ///< ready to run, while the core ran other threads
 };
 std::optional<ThreadTimes> parse_schedstat(std::string_view text);
 /// "nonvoluntary_ctxt_switches" of /proc/<thread>/status.
@@ -54,7 +54,7 @@ struct Interference {
   double wall_s = 0;
   std::optional<double> waited_s;  ///< for the core
   std::optional<double> stolen_s;  ///< by the hypervisor
-  std::optional<double> sibling_s; ///< that the core's other hardware threads were busy
+  std::optional<double> sibling_s; ///< time that the core's other hardware threads were busy
   std::optional<std::uint64_t> switches, throttles;
   std::optional<double> slowest_MHz, fastest_MHz;
 

@@ -51,7 +51,7 @@ struct PeSamples {
   std::uint64_t bytes_per_iteration = 0, operations_per_iteration = 1;
   double limited_bytes_per_iteration = 0; ///< bytes that the point's limit is about
   std::vector<double> operation_us;       ///< by sample, in the order of time
-  std::vector<double> reference_us;       ///< the same by the plainest way; empty if there is none
+  std::vector<double> reference_us; ///< times of the reference by sample; empty if there is none
   /// The mean time of an operation in each window of a long run, in order. Not gathered.
   std::vector<double> window_us = {};
 };

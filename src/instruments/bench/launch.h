@@ -38,7 +38,7 @@ inline constexpr int max_ctas = 4096, max_threads = 1024, warp_threads = 32;
 /// What a case of kernels can be launched with.
 struct LaunchRules {
   std::vector<CallScope>
-      scopes; ///< those that it knows, its default first; empty: no kernel of ours
+      scopes; ///< scopes that the kernel knows, its default first; empty: no kernel of ours
   /// One thread, warp or block makes all calls, one after another; if false, each thread, warp or
   /// block of the grid makes calls of its own.
   bool one_caller = true;

@@ -10,8 +10,8 @@ namespace {
 
 /// How nccl-tests counts a case of ours.
 struct Operation {
-  const char* name; ///< or what its name begins with, before "-float" and the like
-  bool size_of_all; ///< the size there is that of all PEs' parts
+  const char* name; ///< the operation, or what its name begins with before "-float" and the like
+  bool size_of_all; ///< the size in its output is that of all PEs' parts together
   double (*factor)(double n_pes);
 };
 

@@ -31,11 +31,11 @@ std::string name_of(const HcaPort& nic);
 /// What one PE used at a point.
 struct PathUse {
   bool measures = false;
-  std::vector<std::string> transports; ///< to the PEs that it sends to; sorted
-  std::vector<PortUse> ports;          ///< that moved its data
+  std::vector<std::string> transports; ///< transports to the PEs that it sends to; sorted
+  std::vector<PortUse> ports;          ///< ports that moved its data
   bool over_tcp = false;               ///< one of these transports runs over TCP
   TcpCounters tcp; ///< TCP counters of its network namespace, while samples were taken
-  std::map<std::string, double> cores = {}; ///< core_shares() of its threads meanwhile
+  std::map<std::string, double> cores = {}; ///< core_shares() of its threads in that time
 };
 /// Without the hosts of the ports, which the receiver knows.
 void serialize(Archive& archive, PathUse& use);

@@ -26,8 +26,8 @@ PinChoice parse_pin_choice(const std::string& text);
 struct PinState {
   std::uint64_t machine_id = 0;
   CpuSet allowed; ///< before pinning
-  int numa = -1;  ///< where it runs
-  int cpu = -1;   ///< where it was pinned; -1: it was not
+  int numa = -1;  ///< NUMA node on which the PE runs
+  int cpu = -1;   ///< CPU to which it was pinned; -1: not pinned
   bool by_launcher = false;
   std::string problem; ///< why it could not be pinned
 };

@@ -26,7 +26,7 @@ struct PointResult {
   FoundLimit link;          ///< limit of the path; a reference takes precedence over it
   std::optional<RowPath> path = std::nullopt;      ///< nothing where nothing was measured
   std::vector<std::vector<double>> window_us = {}; ///< by PE: PeSamples::window_us
-  bool histogram = false;                          ///< whether the row gets one
+  bool histogram = false;                          ///< whether the row gets a histogram
   std::map<std::string, double> cores = {};        ///< PathUse::cores of the PE with most
 };
 ResultRow make_row(const PointResult& outcome);

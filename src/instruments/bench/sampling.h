@@ -46,8 +46,9 @@ private:
 
 /// How a point is sampled; the same on all PEs.
 struct SamplePlan {
-  std::uint64_t batch = 1;   ///< iterations of one run, timed together
-  std::uint64_t joined = 1;  ///< runs of one sample, which is their mean: more where there are many
+  std::uint64_t batch = 1; ///< iterations of one run, timed together
+  /// Runs of one sample, which is their mean; more than one if there are many runs.
+  std::uint64_t joined = 1;
   std::uint64_t samples = 1; ///< samples of each PE
   std::uint64_t untimed = 0; ///< iterations before the samples, which do not fill one
   double wall_ns = 0;        ///< time of one sample with its barriers and references
@@ -56,7 +57,7 @@ struct SamplePlan {
   /// A sample that is shorter than this is wrong by more than 0.25 % because of the clock.
   double shortest_ns = 0;
   double sample_ns = 0; ///< sample time of the PE whose samples are shortest
-  double noise = 0;     ///< with Effort::max_noise: what is left of it, on the PE with most
+  double noise = 0;     ///< with Effort::max_noise: the noise that is left, on the PE with most
   double window_s = 0;  ///< with Effort::duration_s: the length of PeSamples::window_us
 };
 

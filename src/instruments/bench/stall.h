@@ -14,7 +14,7 @@ namespace shmemctl::bench {
 /// One sample that took far longer than the others.
 struct Stall {
   std::size_t sample = 0, samples = 0; ///< the first is 0
-  double longest_s = 0, usual_s = 0;   ///< its time, and that within which 9 of 10 were through
+  double longest_s = 0, usual_s = 0; ///< its time, and the time within which 9 of 10 samples ended
 };
 
 /// A sample is a stall if it takes 20 times as long as 90 % of them need, and half a second more

@@ -56,7 +56,7 @@ void require_pes(const CaseInfo& info, const Sweep& sweep, Traffic traffic, int 
                   "pass two different PEs from 0 to " + std::to_string(n_pes - 1));
 }
 
-/// Those that the case knows in the range; how they grow is its own matter.
+/// The sizes that the case itself knows in the range; it decides how they grow.
 std::vector<std::size_t> known_sizes(const CaseInfo& info, std::size_t first, std::size_t last) {
   std::vector<std::size_t> sizes;
   std::string words;

@@ -22,7 +22,7 @@ void serialize(Archive& archive, PeVerdict& verdict);
 struct Verification {
   Verified verified = Verified::unchecked;
   std::string reason;           ///< why unchecked or failed
-  std::vector<WrongByte> wrong; ///< at most one of each PE
+  std::vector<WrongByte> wrong; ///< at most one byte of each PE
 };
 Verification merge_verdicts(const std::vector<PeVerdict>& by_pe);
 

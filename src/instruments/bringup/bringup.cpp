@@ -101,7 +101,7 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
   const auto sync = [&runtime, all_reached] {
     if (all_reached)
       runtime.teams().sync(team_world);
-    else // the sync would need the ways that are missing
+    else // the sync would need the missing paths
       runtime.gather_text("");
   };
   std::vector<PairFailure> failures;

@@ -207,7 +207,7 @@ std::string result_text(const BufferVerdict& verdict) {
 
 void add_to_report(const BufferVerdict& verdict, Report& report) {
   if (verdict.pairs == 0 && verdict.problems.empty())
-    return; // no PEs share memory: there was nothing to check
+    return; // no PEs share memory: nothing can be checked
   ResultRow row;
   row.case_name = "bringup.registered-buffer";
   row.params = {{"transport", "registered buffer"}};

@@ -23,11 +23,12 @@ struct BufferFailure {
 
 /// What all PEs found; the same on every PE but for the time.
 struct BufferVerdict {
-  int pairs = 0;                       ///< PEs that put into their neighbour's buffer
-  std::vector<std::string> paths;      ///< "zero-copy", ...: those that were taken, sorted
-  std::vector<std::string> problems;   ///< "PE 1 to PE 2: ...": registered or put it could not
+  int pairs = 0;                  ///< PEs that put into their neighbour's buffer
+  std::vector<std::string> paths; ///< paths that puts took, sorted: "zero-copy", ...
+  /// "PE 1 to PE 2: ...": why a buffer could not be registered or put into.
+  std::vector<std::string> problems;
   std::vector<BufferFailure> failures; ///< by target
-  double time_s = 0;                   ///< that the check took this PE
+  double time_s = 0;                   ///< time that the check took this PE
   bool passed() const { return failures.empty(); }
 };
 
@@ -38,8 +39,8 @@ BufferVerdict check_registered_buffers(Runtime& runtime, const Options& options)
 
 /// What one PE tells the others of its put and of its buffer.
 struct BufferReport {
-  std::string path;                    ///< "zero-copy", ...; "" where it put nothing
-  std::string problem;                 ///< "to PE 2: ..."; "" if there is none
+  std::string path;                    ///< "zero-copy", ...; "" if this PE put nothing
+  std::string problem;                 ///< "to PE 2: ..."; "" if it had no problem
   std::vector<BufferFailure> failures; ///< as target
 };
 /// @param messages to_bytes() of every PE's BufferReport, by PE. Throws Error (unavailable) for one

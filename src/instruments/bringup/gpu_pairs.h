@@ -25,7 +25,7 @@ std::string kernel_reach_message(const std::vector<KernelPath>& routes,
 const char* to_string(DevicePath path);
 
 struct KernelFindings {
-  std::vector<PairFailure> failures; ///< what this PE saw go wrong
+  std::vector<PairFailure> failures; ///< failures that this PE saw
   std::string problem; ///< why kernels cannot be launched, the same on all PEs; "" if they can
 };
 

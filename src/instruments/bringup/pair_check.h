@@ -26,15 +26,16 @@ struct PairFailure {
   PairOp op = PairOp::put;
   int source = 0, target = 0; ///< the pair that is to blame
   std::uint64_t size_bytes = 0, offset_bytes = 0;
-  std::string expected, found; ///< hexadecimal, from the offset on; "" where it does not apply
-  std::string note;            ///< what that means, one clause
+  /// Hexadecimal, from the offset on; "" if the kind of failure has none.
+  std::string expected, found;
+  std::string note; ///< what the failure means, one clause
   bool operator==(const PairFailure&) const = default;
 };
 
 /// What the check of one transport needs. All PEs call with the same layout and capabilities.
 struct PairWorld {
   Rma& rma;          ///< whose every way is the transport under test (none where unreachable)
-  int transport = 0; ///< its number, part of the patterns
+  int transport = 0; ///< number of the transport, part of the patterns
   std::byte* buffer = nullptr; ///< symmetric, of CheckBuffer::size_bytes()
   const CheckBuffer& layout;
   /// Capabilities from one PE to another, the same on all PEs.

@@ -121,7 +121,8 @@ void PairRound::verify() {
     for (std::size_t i = 0; i < layout.n_sizes(); ++i)
       verify_section(PairOp::put_signal, layout.put_signal[i], signal_seen_[i]);
   });
-  for (const CheckSection& section : layout.get) // they were read; the next round has other data
+  // the bytes were read; the next round has other data
+  for (const CheckSection& section : layout.get)
     std::fill_n(at(section.payload(source_)), section.size_bytes, sentinel);
   timed(PairOp::put_signal, [this] { verify_signals(); });
   timed(PairOp::fetch_add, [this] { verify_atomics(); }); // few words: not told apart

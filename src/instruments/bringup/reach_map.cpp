@@ -140,7 +140,8 @@ std::vector<PePair> unreachable_pairs(const std::vector<TransportReach>& transpo
         target = reaches->end_of_run(source, target);
         continue;
       }
-      if (source != target || n_pes == 1) // alone, a PE has nobody else to show it by
+      // a PE alone has no other PE through which it can be shown
+      if (source != target || n_pes == 1)
         pairs.emplace_back(source, target);
       ++target;
     }

@@ -66,7 +66,7 @@ public:
 
 private:
   struct Run {
-    int end = 0; ///< the first PE after it
+    int end = 0; ///< the first PE after the run
     std::size_t way = 0;
   };
   const Run* run_of(int source, int target) const;

@@ -30,7 +30,7 @@ struct ExpectedDevice {
   std::optional<std::string> firmware;
   std::optional<std::string> vbios;      ///< VBIOS version of a GPU
   std::optional<int> pcie_width;         ///< lanes
-  std::optional<double> pcie_speed_GTps; ///< an idle GPU lowers its speed: for NICs only
+  std::optional<double> pcie_speed_GTps; ///< for NICs only: an idle GPU lowers its speed
   std::optional<int> nvlinks;            ///< active links of a GPU
   std::vector<ExpectedPort> ports;
 

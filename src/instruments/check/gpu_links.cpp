@@ -22,7 +22,8 @@ struct Pair {
   std::optional<PathClass> path;    ///< path class that `declared` stands for
   std::optional<double> median_us;  ///< median time of one copy
   std::optional<double> speed_GBps; ///< by the median
-  std::optional<bench::LinkLimit> nvlink; ///< that is declared to join them, with its rate
+  /// The NVLink that is declared to join them, with its rate.
+  std::optional<bench::LinkLimit> nvlink;
 
   std::string text() const { return source + " -> " + target; }
 };

@@ -13,7 +13,7 @@ inline constexpr int soak_level = 3;
 struct CheckPart {
   const char* id;
   const char* title;
-  int level; ///< the lowest --level that runs it
+  int level; ///< the lowest --level at which it runs
 };
 /// In the order in which they run. --expect adds another one: parts_of().
 const std::vector<CheckPart>& check_parts();

@@ -160,7 +160,7 @@ CheckResult judge_persistence(const NvmlSurvey& survey);
 struct ExpectedProvider {
   std::string provider; ///< a profile's name, or libfabric's
   std::string reason;
-  bool needed = false; ///< requested, or no other transport can use the NICs
+  bool needed = false; ///< the library is requested, or no other transport can use the NICs
 };
 CheckResult judge_libfabric_provider(const ExpectedProvider& expected,
                                      const fabric::ProviderPresence& presence);

@@ -57,7 +57,7 @@ void require_python(const Sysroot& sysroot, const std::string& python);
 struct CheckOutcome {
   const Check* check = nullptr;
   CheckResult result;
-  double time_s = 0; ///< that it took
+  double time_s = 0; ///< time that the check took
 };
 
 /// Runs the checks whose id or group is in `only` (empty: all) and not in `skip`. A check that

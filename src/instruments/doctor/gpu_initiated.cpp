@@ -182,7 +182,7 @@ void need_rdma_core(const CheckContext& context, libraries::LibraryReader& reade
     return;
   }
   if (direct->elf.defined_versions.empty())
-    return; // it cannot be told
+    return; // whether libmlx5 is new enough cannot be known
   const bool new_enough = std::any_of(
       direct->elf.defined_versions.begin(), direct->elf.defined_versions.end(),
       [](const std::string& version) {

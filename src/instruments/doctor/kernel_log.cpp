@@ -399,7 +399,8 @@ std::optional<std::string> read_kmsg(int& error) {
       continue;
     }
     if (count < 0 &&
-        (errno == EINTR || errno == EPIPE)) // EPIPE: overwritten; the next one is there
+        // EPIPE: the record was overwritten; the next one can be read
+        (errno == EINTR || errno == EPIPE))
       continue;
     if (count < 0 && errno != EAGAIN) {
       error = errno;

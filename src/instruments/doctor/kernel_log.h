@@ -17,13 +17,13 @@ namespace shmemctl::doctor {
 
 /// An entry of the catalogue (kernel_messages.conf describes its format).
 struct KernelMessage {
-  std::string id, check; ///< check "xid" is that of kernel-log-xid
+  std::string id, check; ///< the check "xid" belongs to kernel-log-xid
   Severity severity = Severity::warning;
   std::string action;    ///< "none", "restart-app", "reset-gpu", "reboot", "replace", "investigate"
   std::size_t least = 1; ///< how often it must appear on one device
   LinePattern pattern;
   std::string meaning, fix, example;
-  std::string source; ///< the reference, not its name
+  std::string source; ///< the text of the reference, not its name
 };
 
 /// Throws Error (usage) with the line and what was expected there.
@@ -31,7 +31,7 @@ std::vector<KernelMessage> parse_kernel_messages(const std::string& text,
                                                  const std::string& subject);
 /// The catalogue that is embedded in this binary.
 std::string kernel_messages_text();
-/// It, parsed once.
+/// The messages of the catalogue, parsed once.
 const std::vector<KernelMessage>& kernel_messages();
 
 /// "restart the application" for "restart-app".

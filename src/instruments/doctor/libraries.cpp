@@ -263,7 +263,7 @@ std::optional<std::string> not_needed(const Library& library, const Node& node) 
 /// The path and version of the library, or why it was not found.
 struct Found {
   bool present = false;
-  std::string version, evidence; ///< version: "" if it is not known
+  std::string version, evidence; ///< version, "" if unknown, and where it was read
 };
 
 Found search_loader(const Library& library) {

@@ -225,7 +225,7 @@ CheckResult rdma_rate(const CheckContext& context) {
   for (const Finding& finding : check_node(context.node))
     if (finding.id == "port-slow")
       return as_result(finding, evidence);
-  if (ports_by_layer(context.node).size() == 1) // else rdma-link-layer says it
+  if (ports_by_layer(context.node).size() == 1) // if the layers differ, rdma-link-layer reports it
     if (const std::optional<Finding> off = pe_off_fabric(context))
       return as_result(*off, evidence);
   return passed("no port is slower than its peers of the same model and purpose", evidence);

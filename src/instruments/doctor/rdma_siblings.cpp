@@ -196,7 +196,7 @@ std::optional<LinkDowns> link_downs(const Sysroot& sysroot, const RdmaPort& at) 
       device_file(at.nic->name, fmt::format("ports/{}/counters/link_downed", at.port->number))};
   if (at.port->netdev)
     paths.push_back("/sys/class/net/" + *at.port->netdev + "/carrier_down_count");
-  std::optional<LinkDowns> most; // one of the two may count nothing
+  std::optional<LinkDowns> most; // one of the two files may have no count
   for (const std::string& path : paths)
     if (const auto count = sysroot.read_integer(path);
         count && *count >= 0 && (!most || *count > most->count))

@@ -55,7 +55,7 @@ struct RdmaPort {
   std::string name() const { return nic->name + ":" + std::to_string(port->number); }
 };
 std::vector<RdmaPort> rdma_ports(const Node& node);
-/// Those whose state is known to be active.
+/// RDMA ports whose state is known to be active.
 std::vector<RdmaPort> active_rdma_ports(const Node& node);
 /// Those of them in the compute fabric, without what NVSHMEM_HCA_LIST excludes, by the rule of
 /// topo, sim and hotspots (wanted_ports()): what must be alike and able to reach other hosts.

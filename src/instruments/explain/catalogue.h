@@ -20,7 +20,7 @@ struct Message {
   std::string library; ///< "NCCL", "NVSHMEM", "UCX", ...
   std::string versions;
   Severity severity = Severity::error;
-  std::vector<LinePattern> patterns; ///< any of them
+  std::vector<LinePattern> patterns; ///< patterns, of which any one suffices
   std::string cause, fix;
   std::string source; ///< URL of the documentation, thread or source that says so
   std::vector<std::string> examples;
@@ -31,7 +31,7 @@ struct Step {
   std::string id;
   std::string library;
   std::vector<LinePattern> patterns;
-  std::string meaning; ///< "it has initialised its NCCL communicator"
+  std::string meaning; ///< what a line of it says: "it has initialised its NCCL communicator"
   std::string source;
   std::vector<std::string> examples;
 };

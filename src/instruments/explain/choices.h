@@ -31,7 +31,7 @@ struct Choice {
   std::optional<bool> gpu_direct;     ///< whether the NIC reaches the GPU's memory
   std::optional<int> by_rank;         ///< the rank that owns the NIC, if not this rank (PXN)
   Place first;
-  std::uint64_t lines = 0; ///< that name it: channels, connections
+  std::uint64_t lines = 0; ///< lines that name it: channels, connections
 };
 
 /// A network device in a library's own numbering.
@@ -55,8 +55,9 @@ struct ProcessSetup {
   std::string nvshmem_transport;
   /// UCX: (device, port) -> index in the port's table of GIDs.
   std::map<std::pair<std::string, int>, int> gid_by_ucx_port;
-  std::optional<int> nvshmem_gid; ///< where it is set by hand: NVSHMEM does not write what it chose
-  bool uses_efa = false;          ///< by a line of libfabric's provider
+  /// The index if it is set by hand: NVSHMEM does not write the one that it chose.
+  std::optional<int> nvshmem_gid;
+  bool uses_efa = false; ///< by a line of libfabric's provider
   std::vector<Choice> choices;
 };
 

@@ -29,7 +29,7 @@ std::vector<ChosenDistance> distances_of(const LogFacts& facts, const Node& node
 /// A rank that uses, by its log, none of the NICs that `topo` computes for its GPU.
 struct MappingDifference {
   std::size_t rank = 0;            ///< position in LogFacts::ranks
-  std::size_t choice = 0;          ///< its first choice of that library
+  std::size_t choice = 0;          ///< its first choice that this library made
   std::string library;             ///< "NCCL", "NVSHMEM"
   int gpu = 0;                     ///< index in Node::gpus
   std::vector<int> used, computed; ///< indexes in Node::nics
@@ -45,7 +45,7 @@ std::vector<MappingDifference> mapping_differences_of(const LogFacts& facts, con
 struct LogHotSpot {
   std::string host, library, device;
   std::optional<int> port;
-  std::vector<std::string> ranks; ///< names
+  std::vector<std::string> ranks; ///< names of ranks
   std::vector<std::string> idle;  ///< "mlx5_1", in the library's order
 };
 
@@ -56,8 +56,8 @@ std::vector<LogHotSpot> hot_spots_of(const LogFacts& facts, const Node* node);
 /// A rank whose log lacks a step that others have.
 struct EarlyEnd {
   std::size_t rank = 0;                 ///< position in LogFacts::ranks
-  std::size_t step = 0;                 ///< position in the catalogue: the first that it lacks
-  std::size_t with_step = 0, ranks = 0; ///< how many have it, of how many
+  std::size_t step = 0;                 ///< position in the catalogue: the first step that it lacks
+  std::size_t with_step = 0, ranks = 0; ///< how many ranks have the step, of how many
 };
 
 /// At least half of the ranks have the step. Ranks without any step are left out: their library

@@ -23,7 +23,7 @@ struct ErrorMark {
   const char* text;
   const char* library;
   Severity severity;
-  bool at_begin; ///< whether the line begins with it
+  bool at_begin; ///< whether the line begins with the pattern
 };
 
 /// In the order of the words behind choice_words().

@@ -28,21 +28,22 @@ struct LogFile {
 /// What all lines of one rank say; of a process without a rank, its own.
 struct RankLog {
   std::string name;        ///< "rank 3", "node1:4711", "train.log"
-  std::optional<int> rank; ///< as the launcher or the library numbers it
+  std::optional<int> rank; ///< the rank as the launcher or the library numbers it
   std::string host;        ///< "" if the log does not say
   std::string process;     ///< "host:pid", or ""
   ProcessSetup setup;
   std::uint64_t lines = 0;
-  Place last;                         ///< its last line
-  std::map<std::size_t, Place> steps; ///< catalogue's position -> where it is first
-  std::set<std::size_t> messages;     ///< positions of known messages that it wrote
+  Place last; ///< place of its last line
+  /// Position in the catalogue -> place of the step's first line.
+  std::map<std::size_t, Place> steps;
+  std::set<std::size_t> messages; ///< positions of known messages that it wrote
 };
 
 /// A known message, with all its occurrences.
 struct KnownHit {
   std::size_t message = 0; ///< position in the catalogue
   Place first;
-  std::string text; ///< the first line that has it, safe to print
+  std::string text; ///< the first line that matches, safe to print
   std::uint64_t count = 0;
   std::vector<std::string> ranks; ///< names, sorted
 };
@@ -60,10 +61,10 @@ struct UnknownHit {
 
 struct LogFacts {
   std::vector<LogFile> files;
-  std::vector<RankLog> ranks;      ///< by rank, then those without one
+  std::vector<RankLog> ranks;      ///< by rank, then writers without a rank
   std::vector<KnownHit> known;     ///< in the order of their first lines
   std::vector<UnknownHit> unknown; ///< likewise: the first max_unknown different ones
-  std::uint64_t more_unknown = 0;  ///< lines of others
+  std::uint64_t more_unknown = 0;  ///< further different lines that are unknown
 };
 
 class LogScan {
@@ -92,7 +93,7 @@ private:
     std::map<std::size_t, Place> steps;
     std::set<std::size_t> messages;
     bool in_traceback = false;
-    bool uses_library = false; ///< a line of it has the mark of a library
+    bool uses_library = false; ///< some line of the file has the mark of a library
   };
   struct Seen {
     Place first;
@@ -121,7 +122,7 @@ private:
   std::vector<Writer> writers_;
   std::unordered_map<int, std::size_t> by_rank_;
   std::unordered_map<std::string, std::size_t> by_process_;
-  std::unordered_map<std::size_t, std::size_t> by_file_; ///< lines that name nobody
+  std::unordered_map<std::size_t, std::size_t> by_file_; ///< lines without a writer, by file
   std::size_t last_writer_ = 0;
   bool labelled_ = false, label_decided_ = false;
   std::string clean_, key_;

@@ -202,7 +202,7 @@ private:
   std::set<int> slow_hosts_, slow_rails_;
   std::set<std::pair<int, int>> slow_nics_;  ///< host, rail
   std::set<std::pair<int, int>> slow_pairs_; ///< PEs, the lower one first
-  std::vector<int> order_;                   ///< hosts
+  std::vector<int> order_;                   ///< hosts in the order of the measurements
   std::vector<SecondMeasurement::Check> wanted_;
   std::vector<std::vector<char>> busy_; ///< by round, by PE
   SecondMeasurement plan_;

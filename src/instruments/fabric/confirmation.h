@@ -42,8 +42,9 @@ std::vector<Suspect> still_slow(const std::vector<Endpoint>& endpoints,
 using Measure = std::function<std::vector<PairFigure>(const std::vector<Round>& rounds)>;
 
 struct Confirmed {
-  std::vector<Suspect> slow;      ///< by every second measurement, the slowest first
-  std::vector<Suspect> transient; ///< slow at first, and not when they were measured again
+  std::vector<Suspect> slow; ///< by every second measurement, the slowest first
+  /// Suspects that were slow at first, and not when they were measured again.
+  std::vector<Suspect> transient;
 };
 inline constexpr int second_measurements = 4;
 inline constexpr std::size_t max_second_rounds = 128;

@@ -88,8 +88,9 @@ struct Cell {
 struct Effects {
   std::vector<double> value;
   std::vector<std::size_t> partners;
-  std::vector<double> excess; ///< above the median of the others that have partners enough
-  std::vector<double> spread; ///< of what it and the partners' effects do not explain
+  std::vector<double> excess; ///< above the median of the others that have enough partners
+  /// Spread of what `value` and the partners' effects leave unexplained.
+  std::vector<double> spread;
   double typical = 0, scale = 0;
 };
 

@@ -20,7 +20,7 @@ struct PairFigure {
   /// Standard error of ln(GBps), by repetitions.
   float noise = not_measured;
   float latency_noise = not_measured;
-  float resent = not_measured; ///< share of TCP segments that were sent again meanwhile
+  float resent = not_measured; ///< share of TCP segments that were sent again in that time
 };
 
 enum class Metric { bandwidth, latency };
@@ -40,7 +40,7 @@ struct Suspect {
   Part part = Part::pair;
   Metric metric = Metric::bandwidth;
   Direction direction = Direction::both;
-  std::vector<int> hosts;       ///< one; of a group several; of a rail none
+  std::vector<int> hosts;       ///< one host; for a group several; for a rail none
   int rail = -1;                ///< number of the rail of a rail or a NIC
   int source = -1, target = -1; ///< PEs, of a pair
   /// How many times slower than its peers, and both in the metric's unit: medians.
@@ -58,7 +58,7 @@ struct Criteria {
   double host_times = 1.2; ///< hosts, NICs, rails, groups
   double pair_times = 1.33;
   double host_latency_times = 1.5, pair_latency_times = 2;
-  double min_latency_us = 2; ///< more than this above the peers, too
+  double min_latency_us = 2; ///< minimum excess over the peers, in addition to the factor
   /// An effect is this many standard deviations of the noise, or more.
   double sigmas = 6;
   /// Share of the smallest effect (of its logarithm) that each second measurement must show.

@@ -20,16 +20,17 @@ namespace shmemctl::fabric {
 /// What the command line asks for.
 struct Request {
   bool cross_rail = false, quick = false, patterns = false;
-  double soak_s = 0; ///< go on for so long; 0: once
+  double soak_s = 0; ///< how long measurements are repeated; 0: once
 };
 
 /// The job as this instrument names it.
 struct JobMap {
   std::vector<std::string>
       hosts; ///< names, each once: "node7", or "vm node 1" where several share one
-  std::vector<Endpoint> endpoints;     ///< by PE
-  std::vector<std::string> nics;       ///< by PE: that carried its data, "mlx5_0"; "" where unknown
-  std::vector<std::string> transports; ///< by PE: to the PEs of other hosts, "ibrc"
+  std::vector<Endpoint> endpoints; ///< by PE
+  /// By PE: the NIC that carried its data, "mlx5_0"; "" where unknown.
+  std::vector<std::string> nics;
+  std::vector<std::string> transports; ///< by PE: the transport to the PEs of other hosts, "ibrc"
   /// Each host has a kernel and a network of its own, so that its counters are its own.
   bool own_counters = false;
   int rails() const;
@@ -40,12 +41,12 @@ JobMap map_of(const Placement& placement);
 /// Of a part that every second measurement has shown.
 struct Verdict {
   Suspect suspect;
-  int runs = 1; ///< that named it, of Result::runs
+  int runs = 1; ///< runs, of Result::runs, that named it
 };
 
 struct LossVerdict {
   LossyHost host;
-  int runs = 1; ///< that named it, of Result::runs
+  int runs = 1; ///< runs, of Result::runs, that named it
 };
 
 /// One PE under a pattern, in the last run.

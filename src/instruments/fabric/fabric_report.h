@@ -21,7 +21,7 @@ std::vector<ResultRow> rows_of(const Result& result);
 
 /// What the counters say about a part that is slow.
 struct Cause {
-  std::string text; ///< "mlx5_0 of b counts loss: ...", "" where they say nothing
+  std::string text; ///< "mlx5_0 of b counts loss: ..."; "" if the counters say nothing
   std::string fix;
 };
 /// @param hotspots of the report, null if no NIC was watched

@@ -14,7 +14,7 @@ struct LossyHost {
   int host = 0;
   Direction direction = Direction::both; ///< what the host sends, receives, or both
   double share = 0, peers = 0;
-  double share_again = 0, peers_again = 0; ///< by the measurements that were made again
+  double share_again = 0, peers_again = 0; ///< the shares in the repeated measurements
 };
 
 /// More than this share of a host's segments, and so many times as many as of others: on a short

@@ -211,7 +211,7 @@ void Measurement::measure_round(int partner, int round) {
     ++slot_;
     if (partner >= 0 && is_first == first_sends)
       send(partner, own);
-    sync(); // what was sent is there: send() ends with a quiet
+    sync(); // the data has arrived: send() ends with a quiet
     if (partner >= 0 && is_first != first_sends)
       own.arrived = arrived(partner) ? Record::intact : Record::damaged;
   }
@@ -244,7 +244,7 @@ void Measurement::read_records(int rounds, const Use& use) {
       use(pe, reinterpret_cast<const Record*>(at(scratch_at_)));
     }
   }
-  sync(); // they may be overwritten
+  sync(); // the blocks may be overwritten
 }
 
 std::vector<PairFigure> Measurement::collect(const PartnerOf& partner_of, int rounds) {

@@ -107,7 +107,7 @@ private:
   std::size_t source_at_, landing_at_, header_at_, word_at_, records_at_, scratch_at_, plan_at_;
   SymmetricBlock memory_;
   std::uint64_t slot_ = 0; ///< counts the parts of all rounds; stamps tell them apart
-  bool faulted_ = false;   ///< FAULT has had its moment
+  bool faulted_ = false;   ///< FAULT has taken effect
   bool slow_ = false;      ///< FAULT slows this PE towards its partner
   std::vector<CorruptPair> corrupt_;
   std::uint64_t verified_ = 0;

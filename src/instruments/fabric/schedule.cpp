@@ -10,7 +10,7 @@ Schedule::Schedule(const std::vector<Endpoint>& endpoints, bool cross_rail)
     hosts_ = std::max(hosts_, endpoint.host + 1);
     rails_ = std::max(rails_, endpoint.rail + 1);
   }
-  const int even = hosts_ + hosts_ % 2; // with an odd number, one rests in turn
+  const int even = hosts_ + hosts_ % 2; // with an odd number of hosts, one rests in turn
   host_rounds_ = hosts_ < 2 ? 0 : even - 1;
   shifts_ = cross_rail ? rails_ : 1;
   pe_of_.assign(static_cast<std::size_t>(hosts_) * static_cast<std::size_t>(rails_), -1);

@@ -42,7 +42,7 @@ private:
 
   std::vector<Endpoint> endpoints_;
   int hosts_ = 0, rails_ = 0, host_rounds_ = 0, shifts_ = 1;
-  std::vector<int> pe_of_; ///< by host * rails + rail; -1: there is none
+  std::vector<int> pe_of_; ///< by host * rails + rail; -1: no PE
 };
 
 /// How long one pair is measured. A round has three parts: latency both ways, put one way, put the

@@ -152,7 +152,7 @@ std::string build_id_note(const std::string& build_id) {
 
 std::string assemble(std::vector<Section> sections) {
   Strings names;
-  std::vector<Elf64_Shdr> headers(1); // the first one is none
+  std::vector<Elf64_Shdr> headers(1); // the first section header is the null one
   for (const Section& section : sections) {
     Elf64_Shdr header{};
     header.sh_name = names.add(section.name);

@@ -36,7 +36,7 @@ struct Gathered {
   std::string archive; ///< read_archive() reads it
   std::size_t files = 0;
   std::size_t processes = 0;
-  std::size_t results = 0;           ///< checks and findings that its files do not give
+  std::size_t results = 0;           ///< checks and findings that cannot be derived from its files
   std::vector<std::string> left_out; ///< paths that are too long, or too many
 };
 

@@ -8,13 +8,13 @@ namespace shmemctl::gather {
 
 /// What is recorded of a file, before names and addresses are replaced.
 enum class Treatment {
-  text,           ///< all of it
-  binary,         ///< all of it, and nothing in it is replaced
-  lines,          ///< lines that begin with a word of `keep`; without one, no file
-  presence,       ///< that it is there: an empty file, or the folder
+  text,           ///< the whole file
+  binary,         ///< the whole file, and nothing in it is replaced
+  lines,          ///< lines that begin with a word of `keep`; if there are none, no file
+  presence,       ///< only that the path exists: an empty file, or the folder
   link,           ///< the text of a link, whose target is not recorded
-  descriptor,     ///< the same, of sockets and of devices that communicate
-  first_word,     ///< its first word
+  descriptor,     ///< only that the path exists, for sockets and for devices that communicate
+  first_word,     ///< only its first word
   command,        ///< the program's name and the number of its arguments
   environment,    ///< variables that recorded_variable() names
   kernel_command, ///< parameters of the kernel's command line that `keep` names

@@ -120,7 +120,7 @@ void Recorder::choose_processes() {
       pids_.insert(pid);
   }
   children_ = pids_;
-  for (bool grew = true; grew;) { // a child may have a lower number than its parent
+  for (bool grew = true; grew;) { // a child process may have a lower number than its parent
     grew = false;
     for (const auto& [pid, stat] : all)
       if (children_.count(stat.parent) != 0 && children_.insert(pid).second)
@@ -175,7 +175,7 @@ void Recorder::learn_names() {
 void Recorder::put(const std::string& path, FileEntry entry) {
   const std::string place = this->path(path);
   if (tree_.find(place) != nullptr)
-    return; // two patterns have it
+    return; // two patterns name the same path
   const auto depth = static_cast<std::size_t>(std::count(place.begin(), place.end(), '/'));
   std::size_t longest = 0;
   for (const std::string& part : split(place, '/'))
@@ -253,7 +253,7 @@ void Recorder::record() {
 }
 
 void Recorder::record_row(const RecordedFiles& row) {
-  if (starts_with(row.path, "/")) // those of {libraries} come with what is mapped
+  if (starts_with(row.path, "/")) // the libraries of {libraries} come with the mapped files
     expand("", split(std::string_view(row.path).substr(1), '/'), 0, row);
 }
 
@@ -318,7 +318,7 @@ void Recorder::record_file(const std::string& path, const RecordedFiles& row) {
     return record_library(path);
   FileContent content = sysroot_.read_or_reason(path, max_file_bytes);
   if (content.error_number != 0 && !is_refusal(content.error_number))
-    return; // for whom it is not there, it says as little
+    return; // if the file is missing, the archive says no more than the machine
   std::string kept = treated(content.bytes, path, row);
   if (kept.empty() && row.treatment == Treatment::lines)
     return;
@@ -462,7 +462,7 @@ void Recorder::record_mapped_libraries() {
       mapped_.insert(file.path);
       if (file.deleted) {
         record_library(proc(pid) + "/map_files/" + file.range);
-        if (sysroot_.exists(file.path)) // then it is not deleted, but replaced
+        if (sysroot_.exists(file.path)) // if it exists again, it was replaced rather than deleted
           record_presence(file.path);
       } else if (elsewhere) {
         int error_number = 0;

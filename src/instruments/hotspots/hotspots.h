@@ -57,7 +57,7 @@ struct PeMachine {
 /// One machine of a job: its PEs share its NICs.
 struct JobHost {
   std::string name; ///< unique: "node7 (PE 8)" if several machines have the same name
-  int leader = 0;   ///< the PE that reads the counters: the first
+  int leader = 0;   ///< the first PE of the machine, which reads the counters
   std::vector<int> pes;
 };
 /// Ordered by leader. @param machines by PE

@@ -24,7 +24,7 @@ Findings judge_claims(const std::vector<HostTotals>& hosts, const std::vector<Po
 
 /// What one PE reports to PE 0.
 struct WatchPart {
-  bool leads = false; ///< it has read its machine's counters into `totals`
+  bool leads = false; ///< whether it has read its machine's counters into `totals`
   NodeTotals totals = NodeTotals(std::vector<PortTotals>());
   std::size_t left_out = 0;       ///< counters omitted because the text was full
   std::vector<NicTraffic> claims; ///< traffic that its transports report
@@ -68,7 +68,7 @@ private:
   Runtime& runtime_;
   std::vector<JobHost> hosts_;
   std::vector<HcaPort> mapped_;
-  std::optional<CounterSampler> sampler_; ///< this PE reads for its machine
+  std::optional<CounterSampler> sampler_; ///< set if this PE reads the counters of its machine
   std::optional<NodeTotals> totals_;
   NodeSample last_;
   std::vector<NicTraffic> claimed_before_;

@@ -128,7 +128,8 @@ void fill_rate(const PortTotals& totals, const Source& source, const CounterTota
     load.link_share = *load.GBps / (*totals.port.link_Gbps / 8);
   if (bytes.peak_per_s) {
     load.peak_GBps = std::max(*bytes.peak_per_s / bytes_per_GB, *load.GBps);
-    if (totals.port.link_Gbps) // a short interval is measured badly; it must not exceed the total
+    // the rate of a short interval is inexact; it must not exceed the total
+    if (totals.port.link_Gbps)
       load.peak_GBps = std::min(*load.peak_GBps, std::max(*totals.port.link_Gbps / 8, *load.GBps));
   }
 }

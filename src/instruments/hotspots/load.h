@@ -35,9 +35,10 @@ struct PortLoad {
   std::string link_reason;
   double window_s = 0;
   DirectionLoad sent, received;
-  std::vector<int> pes;                                ///< that use it, by the mapping
-  std::string pes_reason = "no mapping was asked for"; ///< why that is not known; "" if it is
-  std::vector<PeBytes> moved_by;                       ///< by PE, if the job's transports report it
+  std::vector<int> pes; ///< PEs that use the port, by the mapping
+  /// Why the PEs are not known; "" if they are.
+  std::string pes_reason = "no mapping was asked for";
+  std::vector<PeBytes> moved_by; ///< by PE, if the job's transports report it
   bool hot = false;
 
   /// "mlx5_0:1"; a network interface has no port number: "eth0".
@@ -60,7 +61,7 @@ std::vector<PortLoad> loads_of(const NodeTotals& totals, const std::string& host
 /// Upper bound of the bytes that a port transferred, payload and headers.
 struct MovedBytes {
   std::uint64_t at_most = 0;
-  std::string by; ///< the counter that it was read from
+  std::string by; ///< the counter that the value was read from
 };
 /// From the best available counter: the port's data, the device's own bytes (EFA), Soft-RoCE's
 /// packets (at most 4 KiB of payload each), and, except for hardware RDMA, which bypasses it, the
@@ -92,7 +93,7 @@ struct LoadGroup {
   std::vector<std::size_t> members; ///< indices of the loads
   std::vector<std::size_t> unknown; ///< ports of the group that cannot be compared
   double median = 0, mad = 0;       ///< GB/s or packets/s; mad: 1.4826 * median distance
-  double skew = 1;                  ///< the largest over the mean; 1 if there is no load
+  double skew = 1;                  ///< the largest load divided by the mean; 1 if there is no load
   std::vector<std::size_t> hot, low;
 };
 

@@ -28,7 +28,7 @@ std::vector<CacheEntry> parse_loader_cache(std::string_view bytes);
 struct InstalledFile {
   std::string name;   ///< "libnccl.so.2"
   std::string path;   ///< as it is found
-  std::string file;   ///< the same with links resolved
+  std::string file;   ///< the path with links resolved
   std::string origin; ///< "LD_LIBRARY_PATH", "/etc/ld.so.cache", "the loader's folders"
 };
 

@@ -20,7 +20,7 @@ struct RankRouting {
   }
 };
 
-/// By rank.
+/// One rank's routing after the other's.
 using Routing = std::vector<RankRouting>;
 
 enum class RoutingKind {

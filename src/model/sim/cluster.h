@@ -111,7 +111,7 @@ struct ClusterRequest {
   MappingRequest mapping;
   Fabric fabric;
   std::optional<double> nic_Gbps;  ///< overrides the topology's rate of every port
-  std::optional<double> link_GBps; ///< the same for a GPU's links within its node
+  std::optional<double> link_GBps; ///< rate of a GPU's links within its node
   std::vector<NicChange> changes;
 };
 

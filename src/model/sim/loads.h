@@ -142,7 +142,7 @@ struct SourceCounts {
 
   std::vector<double>
       to_node; ///< tokens with a choice on that node, the source's own node included
-  std::vector<double> to_rank; ///< the same, by rank
+  std::vector<double> to_rank; ///< tokens with a choice on that rank, by rank
   std::vector<double> choices; ///< number of choices of that rank's experts
 };
 

@@ -14,7 +14,7 @@ using Count = Fact<std::uint64_t>;
 /// 2^53 bytes: no run moves as much over one link, and all of them together fit 64 bits.
 constexpr std::uint64_t max_KiB = std::uint64_t{1} << 43;
 
-/// In KiB.
+/// The step of a counter in KiB.
 Count step(const Count& before, const Count& after) {
   if (!before || !after)
     return unknown<std::uint64_t>(before ? after.origin : before.origin);

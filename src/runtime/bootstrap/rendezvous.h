@@ -42,7 +42,7 @@ public:
   std::string name(int rank) const;
   /// "2 of 8 PEs have not joined: 3, 5"; at most eight are listed.
   std::string missing() const;
-  /// Once complete.
+  /// Allowed once the rendezvous is complete.
   Neighbours neighbours_of(int rank) const;
 
 private:

@@ -64,9 +64,9 @@ public:
   DeviceNetworkPart(const DeviceNetworkPart&) = delete;
   DeviceNetworkPart& operator=(const DeviceNetworkPart&) = delete;
 
-  /// For the next launch.
+  /// What the next launch is given.
   DeviceNetwork network() const;
-  /// By PE.
+  /// Paths of kernels by PE.
   const std::vector<KernelPath>& paths_by_pe() const;
   /// Regions have grown, and transports know it. Kernels launched earlier keep what they have.
   void refresh(const std::vector<HostRange>& host_memory);

@@ -56,8 +56,8 @@ private:
   std::map<std::uintptr_t, std::weak_ptr<KernelMapping>> register_pages_;
   std::uint32_t queues_per_pe_;
   std::vector<std::unique_ptr<Queue>> mapped_; ///< by PE and QP; nullptr: none
-  KernelArray<mlx5::QpState> words_;           ///< the same
-  KernelArray<QpMarks> marks_;                 ///< the same
+  KernelArray<mlx5::QpState> words_;           ///< by PE and QP
+  KernelArray<QpMarks> marks_;                 ///< by PE and QP
   KernelArray<std::uint64_t> locks_;
   /// All that there were: kernels may be following an older one. Words, so that they are aligned.
   std::deque<KernelArray<std::uint64_t>> tables_;

@@ -131,7 +131,8 @@ void* nvshmem_ptr(const void* ptr, int pe) {
     const int target = nvshmem::existing_pe(world, pe);
     const on_stream::Job job = nvshmem::stream_job(world);
     const auto into = reinterpret_cast<std::uintptr_t>(ptr) -
-                      reinterpret_cast<std::uintptr_t>(job.device().heap); // huge below it
+                      // the difference is huge for an address below the heap
+                      reinterpret_cast<std::uintptr_t>(job.device().heap);
     return into < job.device().heap_bytes ? job.address(ptr, target) : nullptr;
   });
 }

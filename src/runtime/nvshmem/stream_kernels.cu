@@ -57,7 +57,7 @@ __device__ T load(const T* at) {
   }
 }
 
-/// By a warp.
+/// Run by one warp.
 template <class T>
 __global__ void wait_for_words(const __grid_constant__ DeviceJob job, WordsToAwait words) {
   on_stream::wait_for_stream();

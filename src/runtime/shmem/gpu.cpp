@@ -46,7 +46,8 @@ void* place_at(World& world, const void* address, int pe) {
       static_cast<std::size_t>(api::world_pe_in_team(world, shmemctl_default_context, pe));
   const DeviceJob job = gpu.job();
   const auto into = reinterpret_cast<std::uintptr_t>(address) -
-                    reinterpret_cast<std::uintptr_t>(job.heap); // huge below it
+                    // the difference is huge for an address below the heap
+                    reinterpret_cast<std::uintptr_t>(job.heap);
   const std::int64_t delta = gpu.heap_delta_bytes()[target];
   if (into >= job.heap_bytes || delta == DeviceJob::unreachable)
     return nullptr;

@@ -15,7 +15,7 @@ struct InitRequest {
   GpuUse gpu = GpuUse::none;
   int gpu_device = -1;               ///< CUDA's number; -1: by turns
   std::unique_ptr<UidArguments> uid; ///< passed in by the program
-  void* mpi_communicator = nullptr;  ///< the same: an MPI_Comm*
+  void* mpi_communicator = nullptr;  ///< the same communicator as an MPI_Comm*
   bool share_static_data = true;     ///< globals of the program are symmetric
   std::string bootstrap;             ///< instead of the option BOOTSTRAP; "": as that says
 };

@@ -87,7 +87,7 @@ struct Xor {
   }
 };
 
-/// By the runtime.
+/// Atomics by the runtime.
 struct ByRma {
   static constexpr bool direct = false;
   template <class Kind, class Word>

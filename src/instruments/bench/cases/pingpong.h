@@ -16,7 +16,7 @@ struct PingPongEnd {
   int peer;
   std::byte *source, *slot;
   std::uint64_t* flag;
-  std::uint64_t* peers_flag; ///< mapped here; nullptr if it is not
+  std::uint64_t* peers_flag; ///< the peer's flag, mapped here; nullptr if it is not mapped
   std::size_t size_bytes;
   bool payload_is_flag;
   std::uint64_t flag_mask; ///< the bytes of a number that the flag holds

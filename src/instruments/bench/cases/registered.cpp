@@ -112,7 +112,7 @@ private:
   Routes routes_;
   std::optional<TransferLayout> layout_;
   std::vector<BufferDescriptor> peers_; ///< buffers of the PEs that it sends to, or gets from
-  std::vector<BufferRef> mapped_;       ///< the same, those that are mapped here
+  std::vector<BufferRef> mapped_;       ///< buffers of those of them that are mapped here
   std::set<std::string> carriers_;
 };
 

@@ -15,7 +15,7 @@ struct Issue {
   std::byte *slot, *source;
   std::size_t size_bytes;
   std::uint64_t* signal;      ///< the signal for this PE's area at the peer
-  std::uint64_t operation;    ///< number among those to this peer
+  std::uint64_t operation;    ///< number of the operation among those to this peer
   std::ptrdiff_t delta_bytes; ///< what leads to the peer's mapped memory
   int pe;
   Transport* transport = nullptr; ///< with TransferKind::by_transport
@@ -25,10 +25,11 @@ struct Issue {
 /// How one kind of operation is made. Data goes to the peer's slot, or from the peer's source
 /// into a slot here (`pulls`).
 struct TransferKind {
-  static constexpr bool pulls = false;     ///< the data comes from the peer
-  static constexpr bool signals = false;   ///< leaves the number of operations in the signal word
-  static constexpr bool one_by_one = true; ///< each is completed before the next one (latency)
-  static constexpr bool direct = false;    ///< needs the peer's memory mapped here
+  static constexpr bool pulls = false;   ///< the data comes from the peer
+  static constexpr bool signals = false; ///< leaves the number of operations in the signal word
+  /// Each operation is completed before the next one (latency).
+  static constexpr bool one_by_one = true;
+  static constexpr bool direct = false;       ///< needs the peer's memory mapped here
   static constexpr bool by_transport = false; ///< calls the transport, without the runtime
   static constexpr int spread = 1;
 };

@@ -24,7 +24,7 @@ struct TransferLayout {
 
   std::size_t size_bytes;
   std::uint64_t peers, slots, window;
-  std::size_t slot_bytes; ///< from one slot to the next: whole cache lines
+  std::size_t slot_bytes; ///< distance between slots: whole cache lines
 
   std::size_t slot_offset_bytes(std::uint64_t area, std::uint64_t slot) const {
     return source_bytes(size_bytes) + (area * slots + slot) * slot_bytes;

@@ -12,8 +12,8 @@ namespace {
 
 /// Who works on which words at the peer, which nobody else touches.
 enum class Adders {
-  one_thread,  ///< one word, one operation after the other
-  own_words,   ///< every thread of the grid to a word of its own
+  one_thread,  ///< one thread, one word, one operation after the other
+  own_words,   ///< every thread of the grid updates a word of its own
   whole_array, ///< the grid to every word of an array
 };
 

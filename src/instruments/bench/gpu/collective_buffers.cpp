@@ -29,13 +29,14 @@ LeastTraffic CollectiveBuffers::min_traffic(const std::vector<int>& gpu_of_pe) c
   const auto pes = static_cast<double>(n_pes);
   const auto gpus = static_cast<double>(std::set<int>(gpu_of_pe.begin(), gpu_of_pe.end()).size());
   switch (kernel) {
-  case CollectiveKernel::broadcast: // one after the other pass it on while it comes
+  case CollectiveKernel::broadcast: // one GPU passes the data on to the next while it arrives
     return {size, pes * size, gpus > 1 ? size : 0, true};
   case CollectiveKernel::fcollect:
     return {pes * size, pes * pes * size, pes * (gpus - 1) * size};
-  case CollectiveKernel::reduce: // to one of the GPUs, and the sums from there
+  case CollectiveKernel::reduce: // contributions go to one of the GPUs, and the sums come back from
+                                 // it
     return {pes * size, pes * size, 2 * (gpus - 1) * size};
-  case CollectiveKernel::reducescatter: // a sum of each other GPU's, for each part
+  case CollectiveKernel::reducescatter: // for each part, a sum of every other GPU's contribution
     return {pes * pes * size, pes * size, pes * (gpus - 1) * size};
   case CollectiveKernel::alltoall:
   case CollectiveKernel::alltoallv:
@@ -79,8 +80,8 @@ std::vector<CollectiveBuffers::Part> CollectiveBuffers::parts(int pe) const {
 namespace {
 
 constexpr std::int64_t float_range = 512;
-constexpr std::int64_t bf16_range = 256;  ///< 8 bits of it are exact
-constexpr std::int64_t fp16_range = 2048; ///< 11 bits of it are exact
+constexpr std::int64_t bf16_range = 256;  ///< a BF16 number has 8 exact bits
+constexpr std::int64_t fp16_range = 2048; ///< an FP16 number has 11 exact bits
 
 /// A whole number from -range to range - 1.
 float whole_number(std::int64_t range, std::uint64_t word) {

@@ -22,7 +22,7 @@ struct CollectiveBuffers {
   bool is_exchange() const {
     return kernel == CollectiveKernel::alltoall || kernel == CollectiveKernel::alltoallv;
   }
-  /// On every PE.
+  /// Size of each PE's source data.
   std::size_t source_data_bytes() const {
     return is_exchange() || kernel == CollectiveKernel::reducescatter ? all() : size_bytes;
   }

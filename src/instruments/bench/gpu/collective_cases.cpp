@@ -91,7 +91,8 @@ protected:
       on_stream::reducescatter(job, team_world, dest, source, size / width, type,
                                device::ReduceOp::sum, stream);
   }
-  void enqueue_end(const on_stream::Job&, void*) override {} // they complete themselves
+  // these operations complete by themselves
+  void enqueue_end(const on_stream::Job&, void*) override {}
 
   int max_resident_blocks(int device) const override {
     return max_collective_blocks(kernel, number_type, device, point().launch.threads);
@@ -143,7 +144,7 @@ private:
     return std::nullopt;
   }
 
-  /// Bit for bit.
+  /// Compares the numbers bit for bit.
   std::optional<WrongByte> verify_numbers(const std::vector<std::byte>& dest,
                                           std::uint64_t last) const {
     const std::size_t width = width_of(number_type);

@@ -168,7 +168,8 @@ void GpuCase::iterate(std::uint64_t first, std::uint64_t count) {
 /// The step of the GPU's clock, and what the meeting of a grid adds between its two readings.
 void GpuCase::measure_timer() {
   constexpr int launches = 5;
-  constexpr double max_cost_ns = 5000; // more: PEs that share a GPU take turns on it
+  // if one reading costs more, PEs that share a GPU take turns on it
+  constexpr double max_cost_ns = 5000;
   run("timer kernel", CallScope::thread, 1, 1,
       [](const KernelLaunch& how) { return launch_timer_step(how); });
   TimerQuality quality;

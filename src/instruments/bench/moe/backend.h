@@ -52,7 +52,8 @@ struct Times {
   /// After that. Low-latency dispatch: from the time that a source rank was known to have begun, or
   /// from the start of the wait, until its last row had arrived; of the slowest source rank.
   double transfer_us = 0;
-  std::vector<double> wait_us; ///< by rank: from the start of the wait until its data had arrived
+  /// By rank: from the start of the wait until that rank's data had arrived.
+  std::vector<double> wait_us;
   /// By rank, the part until it had begun the call. Empty if that is not known separately.
   std::vector<double> begin_wait_us = {};
   double pack_us = 0; ///< part of total: packing per expert

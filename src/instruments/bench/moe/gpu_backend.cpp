@@ -303,7 +303,7 @@ void GpuBackend::check_after_rows() {
   check_untouched(memory_ + layout_.exchange.records.offset + rows * record_.bytes(),
                   end_of(layout_.exchange.records));
   each_source([&](std::int32_t, const Received& received) {
-    if (received.by_token != nullptr) // its rows are elsewhere
+    if (received.by_token != nullptr) // by expert: its rows are in another place
       check_untouched(received.rows, received.rows + std::int64_t{received.count} *
                                                          setup_.shape.value_bytes(setup_.format));
   });

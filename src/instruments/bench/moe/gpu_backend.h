@@ -68,7 +68,8 @@ public:
         enqueue_counts();
       notify_timer_.end(stream());
     }
-    exchange_->drop(); // what measures dispatches alone, and verifies them, combines none of them
+    // whoever measures dispatches alone, and verifies them, combines none of them
+    exchange_->drop();
     enqueue_dispatch();
     if (setup_.by_expert) {
       pack_timer_.begin(stream());
@@ -314,7 +315,7 @@ private:
   const MetadataLayout record_;
   std::vector<std::int32_t> masked_;
   Routing active_routing_;               ///< the routing without masked ranks
-  std::vector<std::int32_t> row_counts_; ///< [source][destination], of that
+  std::vector<std::int32_t> row_counts_; ///< [source][destination] of the last dispatch
   bench::StreamTimer timer_, notify_timer_, pack_timer_;
   bool own_in_place_ = false; ///< DispatchArguments::in_place of the last dispatch
 };

@@ -143,7 +143,7 @@ void HostBackend::mask(std::int32_t rank) {
 
 void HostBackend::add_up(const std::vector<const std::uint16_t*>& rows, const std::uint16_t* begin,
                          std::size_t channels, std::uint16_t* out) {
-  std::vector<float> totals(channels); // row after row: each is read as it lies
+  std::vector<float> totals(channels); // sums are made row by row, each read as it lies in memory
   if (begin)
     std::transform(begin, begin + channels, totals.begin(), float_of_bf16);
   for (const std::uint16_t* row : rows)

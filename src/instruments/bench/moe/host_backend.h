@@ -159,7 +159,7 @@ protected:
   bool is_masked(std::int32_t rank) const { return masked_.count(rank) != 0; }
 
   bool skipped_ = false; ///< the chunk has been
-  bool lost_ = false;    ///< the row of this dispatch has been
+  bool lost_ = false;    ///< whether the row of this dispatch has been lost
 
 private:
   friend std::string host_invalid_reason(const Setup& setup, Direction direction,

@@ -249,7 +249,7 @@ std::vector<std::int32_t> LowLatency::send_rows() {
         continue;
       std::int32_t index = next[as_size(to.rank)]++;
       if (mutates(Mutation::Kind::swapped_rows) && index < 2)
-        index = 1 - index; // of at least two, or a gap is left, which is wrong as well
+        index = 1 - index; // swaps two rows; a single row would leave a gap, which is wrong as well
       put_row(slot(buffer_of_epoch(epoch_), me_, index), send_row(token), to.rank);
     }
   }
@@ -422,7 +422,7 @@ std::optional<std::string> LowLatency::wrong_counts_or_gaps(std::size_t /*rows*/
     return "the counts of its experts are not those of the routing";
   for (std::int32_t buffer = 0; buffer < 2; ++buffer)
     for (std::int32_t source = 0; source < n_; ++source) {
-      if (is_masked(source)) // it may write its slots late: nobody reads them
+      if (is_masked(source)) // a masked rank may write its slots late: nobody reads them
         continue;
       const std::int32_t used = come_[as_size(source)];
       if (const auto at =

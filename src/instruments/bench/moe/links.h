@@ -19,7 +19,7 @@ namespace shmemctl::moe {
 /// The NVLink traffic of one GPU in all calls of a point.
 struct NvlinkUse {
   std::string host, gpu;           ///< PCI address
-  std::vector<std::int32_t> ranks; ///< on it
+  std::vector<std::int32_t> ranks; ///< ranks that run on it
   NvlinkTraffic counted;
   std::uint64_t machine_id = 0; ///< what tells hosts apart: names may be alike
 };
@@ -56,7 +56,7 @@ struct GpuLinks {
   std::string gpu;        ///< PCI address
   bench::LinkLimit limit; ///< in each direction
   std::string basis; ///< where `limit` comes from: "by the model", or "measured (...)" with how
-  std::optional<double> model_GBps;              ///< what the node model says, where it knows
+  std::optional<double> model_GBps; ///< limit by the node model, where the model knows it
   std::optional<double> stores_GBps, loads_GBps; ///< measured
 };
 
@@ -66,19 +66,19 @@ struct NicUse {
   int port = 0;
   std::uint64_t moved_bytes = 0;
   std::uint64_t machine_id = 0;         ///< what tells hosts apart: names may be alike
-  std::vector<std::int32_t> ranks = {}; ///< that moved them
+  std::vector<std::int32_t> ranks = {}; ///< ranks that moved the bytes
 };
 /// PEs of one machine may share a port: then their bytes are one entry.
 void add_use(const NicUse& use, std::vector<NicUse>& all);
 
 struct Links {
-  std::vector<GpuLinks> gpus; ///< empty: rows do not go over links of GPUs, or they are not known
-  std::string unmeasured;     ///< why limits of `gpus` are the model's; "": they are not
+  std::vector<GpuLinks> gpus; ///< empty: rows do not use links of GPUs, or the links are not known
+  std::string unmeasured;     ///< why limits of `gpus` come from the model; "": they do not
   std::vector<NicUse> nics;
   std::vector<NvlinkUse> nvlinks; ///< NVLinks of all GPUs of the job; empty: kernels move nothing
   std::optional<bench::LinkLimit> ports; ///< limit of all `nics` together
   std::vector<std::uint64_t> machine_of; ///< by rank
-  std::vector<std::string> transports;   ///< that carry rows between ranks; sorted
+  std::vector<std::string> transports;   ///< transports that carry rows between ranks; sorted
 };
 /// What carried the rows, for the key "path" of the report's rows.
 RowPath path_of(const Links& links);

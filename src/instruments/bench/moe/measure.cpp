@@ -85,7 +85,7 @@ private:
         backend_.poison();
         if (calls.operation == Operation::dispatch)
           backend_.poison_plan();
-        if (calls.operation == Operation::combine) { // which needs rows that are there
+        if (calls.operation == Operation::combine) { // a combine needs the rows of a dispatch
           rank_.barrier();
           call(setup_.mode == Mode::high_throughput ? Operation::cached_dispatch
                                                     : Operation::dispatch);

@@ -63,9 +63,9 @@ using Masked = std::vector<std::vector<std::int32_t>>;
 /// What happened when a PE did not take part.
 struct Absence {
   std::int32_t absent = -1;
-  double masking_us = 0;         ///< the dispatch and combine in which it was masked
-  std::vector<double> period_us; ///< alternating dispatch and combine without it
-  Masked masked;                 ///< at the end, including those of earlier calls
+  double masking_us = 0;         ///< duration of the dispatch and combine in which it was masked
+  std::vector<double> period_us; ///< durations of alternating dispatch and combine without it
+  Masked masked;                 ///< ranks masked at the end, including those of earlier calls
 };
 struct PointResult {
   std::vector<OperationResult> operations;
@@ -73,12 +73,12 @@ struct PointResult {
   /// In the calls that all ranks take part in; empty if no rank was masked.
   Masked masked;
   std::optional<Absence> absence;
-  std::vector<std::int32_t> lost; ///< ranks that the job has lost; the same on all
+  std::vector<std::int32_t> lost; ///< ranks that the job has lost; the same on all PEs
   int verified_iterations = 0;
   /// All calls, including warm-up and verification; nothing if a PE was absent or masked, because
   /// calls then moved less than the routing says.
   std::optional<CallCount> calls;
-  std::vector<std::string> wrong; ///< at most one per PE; the same on all
+  std::vector<std::string> wrong; ///< errors, at most one per PE; the same on all PEs
   /// That PE 0 spent on the alternating calls, and on those without the absent PE.
   double chain_wall_s = 0, without_wall_s = 0;
 };

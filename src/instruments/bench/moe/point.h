@@ -33,9 +33,9 @@ struct Point {
   Links links = {};          ///< what rows went over
   std::string window = {};   ///< what `total` spans, and by which clock
   RoutingRequest drawn = {}; ///< how the routing was made; of a file nothing
-  int max_delay_us = 0;      ///< Effort's
+  int max_delay_us = 0;      ///< as in Effort
   std::optional<std::pair<int, double>> straggler = {};
-  std::optional<int> absent = {}; ///< Effort's
+  std::optional<int> absent = {}; ///< as in Effort
   bool recorded = false;          ///< whether a file says the routing
   /// PEs share CPUs (`bench-oversubscribed`): then a rank waits for another's time slice, and none
   /// is called slow but the straggler.

@@ -22,7 +22,7 @@ struct Request {
   double rank_timeout_us = 0;    ///< ll: until a rank is masked; 0: none is
   bool combined_weights = false; ///< ht
   bool bias = false;
-  bool flat = false; ///< rows go straight to ranks of other nodes
+  bool flat = false; ///< whether rows go straight to ranks of other nodes
   std::int32_t expert_alignment = 1;
   std::string num_sms = "0"; ///< 0: the kernels' own choice
   std::uint32_t seed = 1;
@@ -31,7 +31,7 @@ struct Request {
 };
 
 struct PointRequest {
-  Setup setup; ///< but for its routing
+  Setup setup; ///< everything except its routing
   RoutingRequest routing;
   std::string routing_name;
 };

@@ -93,7 +93,7 @@ private:
   void verified_call(Attempt& attempt) {
     if (effort_.verify)
       backend_.poison();
-    if (direction_ == Direction::combine) { // it needs rows that are there
+    if (direction_ == Direction::combine) { // a combine needs the rows of a dispatch
       rank_.barrier();
       backend_.dispatch(!is_low_latency());
       backend_.run_experts();
@@ -205,7 +205,7 @@ void choose(Tuned& tuned) {
   tuned.chosen = 0;
   tuned.noise_us = 0;
   if (!fastest)
-    return; // all were wrong: that is reported, and the run fails
+    return; // all attempts gave wrong results: that is reported, and the run fails
   const Attempt* best = fastest;
   for (const Attempt& attempt : tuned.attempts) {
     if (!is_last(attempt))
@@ -265,7 +265,7 @@ std::string cell(const std::optional<std::int32_t>& value) {
   return value ? std::to_string(*value) : "";
 }
 
-/// Those that got more calls, the fastest first; then those that were wrong.
+/// The attempts that got more calls, the fastest first; then those with wrong results.
 std::string attempts_text(const Tuned& tuned, const TextStyle& style) {
   std::vector<const Attempt*> shown;
   for (const Attempt& attempt : tuned.attempts)

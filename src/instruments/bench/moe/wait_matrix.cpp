@@ -28,7 +28,7 @@ struct Cell {
 };
 /// Some cells of the matrix compared with the others.
 struct Part {
-  std::vector<Cell> cells; ///< that can be compared with others
+  std::vector<Cell> cells; ///< cells that can be compared with others
   double inside_us = 0, usual_us = 0;
 };
 

@@ -12,18 +12,18 @@ namespace shmemctl::moe {
 using WaitMatrix = std::vector<std::vector<double>>;
 
 enum class Culprit {
-  rank,     ///< all wait for it: a column
-  receiver, ///< it waits for all: a row
-  link      ///< one waits for one: a cell
+  rank,     ///< all ranks wait for one: a column
+  receiver, ///< one rank waits for all: a row
+  link      ///< one rank waits for one: a cell
 };
 
 struct WaitVerdict {
   Culprit culprit;
   int waiting = -1;                 ///< the receiver; -1 for a slow rank
   int awaited = -1;                 ///< the sender; -1 for a slow receiver
-  double wait_us = 0, usual_us = 0; ///< the mean of it, and of what it is compared with
+  double wait_us = 0, usual_us = 0; ///< mean of the wait, and of the waits that it is compared with
   double late_us = 0;  ///< for two ranks: how much of the wait is due to the later start
-  bool of_two = false; ///< there are only two ranks
+  bool of_two = false; ///< the job has only two ranks
   int more = 0; ///< on the last link only: how many more links are slow, none slower than this one
 };
 

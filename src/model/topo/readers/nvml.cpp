@@ -203,7 +203,7 @@ Fact<int> ask_numa(const Session& session, Device device) {
                                           static_cast<unsigned long*>(words), nvml_abi::scope_node);
   if (!result)
     return unknown<int>(result.reason);
-  const CpuSet nodes = set_of(words); // of the same form
+  const CpuSet nodes = set_of(words); // the words have the form of a CPU set
   if (nodes.empty() || nodes.first() != nodes.last())
     return unknown<int>("nvmlDeviceGetMemoryAffinity names NUMA nodes \"" + format_cpulist(nodes) +
                         "\"");

@@ -125,7 +125,7 @@ TEST(GpuPairs, PairsWithoutAPathAreAFinding) {
       merge_gpu_infos({gpu_info_message(info_of(0, "0000:1a:00.0"), {mapped, apart}),
                        gpu_info_message(info_of(0, "0000:1a:00.0"), {apart, mapped})},
                       {{"a"}, {"b"}});
-  EXPECT_EQ(summary.rows[0].reason, "2 PEs on 2 GPUs (NVIDIA H200)"); // of two hosts
+  EXPECT_EQ(summary.rows[0].reason, "2 PEs on 2 GPUs (NVIDIA H200)"); // the PEs are of two hosts
   EXPECT_EQ(summary.rows[2].status, "warning");
   EXPECT_EQ(summary.rows[2].reason, "kernels reach 0 of 2 pairs");
   ASSERT_EQ(summary.findings.size(), 1u);

@@ -16,7 +16,7 @@ struct QueuePe {
     part.emplace(std::move(inputs));
     network = part->network();
   }
-  /// That of caller `number`.
+  /// The queue of caller `number`.
   ThreadQueue queue(int pe, std::uint32_t number, ThreadWait& wait) const {
     const auto to = static_cast<std::uint32_t>(pe);
     return {network, to, device::qp_of(network, to, number), number, wait};

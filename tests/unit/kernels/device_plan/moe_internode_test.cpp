@@ -219,7 +219,7 @@ TEST_P(Hybrid, MessagesOfNotificationsMayOvertakeEachOther) {
 }
 
 TEST_P(Hybrid, ARankThatDoesNotComeIsNamed) {
-  for (const int missing : {1, 2}) // of the node, of the rail
+  for (const int missing : {1, 2}) // a rank of the node, then one of the rail
     for (int op = 0; op < 3; ++op) {
       const moe::InternodeShape shape = internode_shape(4, 2, moe::Format::bf16);
       InternodeWorld world(shape, all_routings(shape.shape)[0].routing, true, 0.2);
@@ -256,7 +256,7 @@ void wait_for_begin(InternodeWorld& world, int rank, int number) {
 /// Rank 0 times out before the late rank begins, which all others would wait for: no rank ends the
 /// call without a report, each names the late rank, and none waits for its own timeout.
 TEST_P(Hybrid, ATimeoutOfOneRankFailsTheCallOnAll) {
-  for (const int late : {1, 2}) // of the node, of the rail
+  for (const int late : {1, 2}) // a rank of the node, then one of the rail
     for (int op = 1; op < 3; ++op) {
       const moe::InternodeShape shape = internode_shape(4, 2, moe::Format::bf16);
       InternodeWorld world(shape, all_routings(shape.shape)[0].routing, true);

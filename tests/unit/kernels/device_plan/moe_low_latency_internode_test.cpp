@@ -23,7 +23,7 @@ constexpr unsigned receiving_block = LowLatencyInternodeWorld::grid.blocks - 1;
 /// Below a wait's timeout, and far above what a busy machine adds to a wait.
 constexpr std::uint64_t late_ns = 60'000'000'000;
 
-/// Of four.
+/// All of four ranks but this one.
 std::vector<std::int32_t> all_but(std::int32_t rank) {
   std::vector<std::int32_t> others{0, 1, 2, 3};
   std::erase(others, rank);

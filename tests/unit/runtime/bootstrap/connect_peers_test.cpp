@@ -36,7 +36,7 @@ Listener new_listener() {
 struct FirstConnection {
   enum class End {
     cut_at,     ///< both sides see the end after a given number of forwarded bytes
-    cut_behind, ///< the same when more bytes arrive
+    cut_behind, ///< as cut_at, once further bytes arrive
     held        ///< later bytes are held back for ever
   };
   End end = End::cut_at;

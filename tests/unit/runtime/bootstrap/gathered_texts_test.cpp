@@ -64,7 +64,7 @@ TEST(GatheredTexts, AFewLongOnesCostTheirBytesOnce) {
   EXPECT_LE(received, 2 * long_bytes + std::size_t{n_pes} * 64);
 }
 
-/// Those that grow with the number of PEs: each PE's would otherwise be received by all.
+/// Texts that grow with the number of PEs: otherwise every PE would receive each PE's text.
 TEST(GatheredTexts, PeZeroAloneMayGetThem) {
   constexpr int n_pes = 5;
   for (const std::size_t length : {std::size_t{0}, std::size_t{3000}, std::size_t{200000}})

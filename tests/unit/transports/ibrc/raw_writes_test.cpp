@@ -219,7 +219,7 @@ TEST(RawWrites, AnErrorCompletionNamesPortPeerAndStatus) {
   });
 }
 
-/// As open_raw_writes() says it.
+/// Why raw writes are impossible, as open_raw_writes() says it.
 std::string reason_not(const FakeVerbs& fake, const Ports& ports) {
   const Options options({});
   JobHealth health;

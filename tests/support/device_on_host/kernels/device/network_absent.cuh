@@ -34,7 +34,7 @@ namespace shmemctl::device {
 
 class HostFlight;
 
-/// One PE's.
+/// A PE's access to the network.
 class HostNetwork {
 public:
   void add_pe(std::byte* heap, std::byte* cells) { places_.push_back({heap, cells}); }

@@ -97,7 +97,7 @@ public:
   moe::CallCount called;
 };
 
-/// Of one rank.
+/// Measures one rank alone.
 inline moe::PointResult measured_alone(moe::Backend& backend, const moe::Effort& effort,
                                        moe::Mode mode) {
   moe::Setup setup;

@@ -35,7 +35,8 @@ __device__ inline void* pointer_to(const void* local, int pe) {
   const DeviceJob& job = this_job();
   const std::uint64_t into =
       static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(local) -
-                                 reinterpret_cast<std::uintptr_t>(job.heap)); // huge below it
+                                 // the difference is huge for an address below the heap
+                                 reinterpret_cast<std::uintptr_t>(job.heap));
   if (into >= job.heap_bytes || pe < 0 || pe >= job.n_pes)
     return nullptr;
   return device::pointer_to(job, const_cast<void*>(local), pe);
