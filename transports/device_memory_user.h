@@ -11,7 +11,7 @@ namespace shmemctl {
 
 /// Whether and how a transport's NICs reach memory of a device.
 struct DeviceReach {
-  std::string method; ///< "dma-buf", "peer memory"; "" if they do not
+  std::string method; ///< "dma-buf", "peer memory"; "" if the NICs cannot access it
   std::string reason; ///< why not: one clause
 };
 

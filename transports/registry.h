@@ -33,7 +33,7 @@ struct TransportRow {
   std::string summary; ///< what moves the data, in one clause: "UCX (libucp)"
   unsigned uses = 0;   ///< value of transport_use
   TransportNics nics = TransportNics::none;
-  std::vector<std::string> options; ///< those that it reads, as the option table names them
+  std::vector<std::string> options; ///< options that it reads, as the option table names them
   /// Throws Error (usage) for invalid options, and for nothing that is missing.
   std::unique_ptr<Transport> (*make)(const TransportSetup& setup) = nullptr;
   /// Without this package's headers the transport is left out of a build; "": it never is.

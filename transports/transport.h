@@ -61,7 +61,7 @@ public:
 
 /// What a transport can do to one peer.
 enum Capability : unsigned {
-  can_load_store = 1, ///< the peer's memory is mapped here: direct() gives addresses
+  can_load_store = 1, ///< the peer's memory is mapped here: direct() returns addresses
   can_put = 2,
   can_get = 4,
   can_atomics = 8,
@@ -103,7 +103,7 @@ struct AtomicRequest {
                           std::uint64_t expected = 0)
       : op(what), size_bytes(size), operand(value), compare(expected) {}
   AtomicOp op = AtomicOp::fetch;
-  std::uint8_t size_bytes = 8; ///< 4 or 8; the address is aligned to it
+  std::uint8_t size_bytes = 8; ///< 4 or 8; the address is a multiple of it
   std::uint64_t operand = 0, compare = 0;
 };
 

@@ -10,9 +10,9 @@ namespace shmemctl {
 /// Adaptive routing and out-of-order data placement let the WRITEs of one queue pair reach memory
 /// in another order than that of their posting.
 enum class WriteOrder : std::uint8_t {
-  automatic, ///< no order is relied on, unless there is no other way
+  automatic, ///< no order is relied on, unless there is no other method
   any,       ///< no order is relied on
-  kept       ///< that of posting: forced if the device can do it, assumed otherwise
+  kept       ///< the order of posting: forced if the device can do it, assumed otherwise
 };
 
 /// The option must be valid.

@@ -177,7 +177,7 @@ std::shared_ptr<const buffers::OpenBuffer> Buffers::Impl::open(const BufferDescr
   const buffers::Opener opener{me, config.allowed, config.gpu, book};
   std::shared_ptr<const buffers::OpenBuffer> opened;
   if (descriptor.pe == config.pe) {
-    const RegisteredBuffer buffer = pool.get(handle); // throws if there never was a registration
+    const RegisteredBuffer buffer = pool.get(handle); // throws if the handle was never registered
     opened = std::make_shared<buffers::OpenBuffer>(config.pe, buffer, owner->table(), opener);
     cache.insert(opened);
     return opened;

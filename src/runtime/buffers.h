@@ -72,7 +72,7 @@ struct BuffersConfig {
   double timeout_s = 60;
   std::size_t max_buffers = 4096;
   std::size_t staging_bytes = std::size_t{256} << 10;
-  std::size_t open_limit = 256; ///< buffers of other PEs that stay mapped
+  std::size_t open_limit = 256; ///< number of other PEs' buffers that stay mapped
   buffers::AllowedPaths allowed;
   /// Whether the address is in the symmetric heap, which needs no registration.
   std::function<bool(const void*)> is_heap;

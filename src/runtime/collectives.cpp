@@ -279,7 +279,7 @@ void Collectives::reduce_large(TeamId team, std::byte* target, const std::byte* 
     } else {
       reducer.block(result, first, count);
     }
-    put_to_all(team, result, result, count * size); // while the cache has it
+    put_to_all(team, result, result, count * size); // while the block is still in the cache
   }
   barrier(team);
 }
@@ -314,7 +314,7 @@ namespace {
 
 /// One block in flight from this PE to one member.
 struct StridedBlock {
-  std::byte* target; ///< address here; on the member it is the same symmetric address
+  std::byte* target; ///< local address; on the member it is the same symmetric address
   const std::byte* source;
   std::size_t target_step_bytes, source_step_bytes;
   std::size_t elements, element_bytes;

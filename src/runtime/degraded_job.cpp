@@ -15,7 +15,8 @@ namespace {
 constexpr std::chrono::milliseconds first_pause{200}, pause{1000};
 /// A running failure detector responds within a millisecond, later on an oversubscribed machine.
 constexpr double max_silence_s = 2, silence_share = 0.25;
-constexpr double lateness_share = 0.5; ///< the others' deadlines have to outlast that
+/// The other PEs' deadlines have to be later than the lateness.
+constexpr double lateness_share = 0.5;
 
 std::uint64_t load(const std::uint64_t& word) {
   return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
@@ -61,7 +62,7 @@ std::uint64_t DegradedJob::barrier(const char* step, std::uint64_t size,
   rma_.put_signal(&memory_.sizes[me], &memory_.own_size, sizeof size, &memory_.arrived[me], number_,
                   SignalOp::set, 0);
   rma_.wait([this] { return load(memory_.released_number) >= number_; }, step, 0);
-  if (load(memory_.released_number) > number_) // which PE 0 waits with for all that are left
+  if (load(memory_.released_number) > number_) // PE 0 waits with this for all remaining PEs
     throw_excluded();
   lost_ = memory_.released.lost;
   if (is_lost(rma_.pe()))

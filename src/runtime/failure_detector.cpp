@@ -63,7 +63,7 @@ std::vector<Verdict> gather_verdicts(Bootstrap& bootstrap, const Verdict& own,
     return verdicts;
   const std::vector<std::string> words = allgather_text(bootstrap, own.words, deadline);
   for (std::size_t pe = 0; pe < words.size(); ++pe)
-    verdicts[pe].words = printable(words[pe], 4 * max_verdict_bytes); // another PE wrote them
+    verdicts[pe].words = printable(words[pe], 4 * max_verdict_bytes); // another PE wrote the words
   return verdicts;
 }
 
@@ -287,7 +287,7 @@ std::unique_ptr<TreeFailureDetector> start(Bootstrap& bootstrap, const Secret& s
     made->connect(bootstrap, settings, deadline);
   } catch (const Error& error) {
     if (error.printed())
-      made->goodbye(); // all know the error: that the others leave is not the next one
+      made->goodbye(); // all PEs know the error: when the others leave, that is not the next error
     else
       made->announce(error, phase::failure_detector);
     throw;
@@ -304,7 +304,7 @@ Error printed_once(Bootstrap& bootstrap, const ErrorPrinter& printer, Error erro
     printer(error);
     error.mark_printed();
   }
-  try { // also without a printer: a PE that leaves early is an error of its own to the others
+  try { // also without a printer: other PEs take a PE that leaves early for an error
     bootstrap.barrier(Deadline::after(failure_detector::print_limit));
     if (printer)
       error.mark_printed();

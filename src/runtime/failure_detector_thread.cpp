@@ -329,7 +329,7 @@ void Thread::handle(Link& link, Message message) {
 void Thread::close_link(std::list<Link>::iterator link, const std::string& how) {
   const int peer = link->peer();
   links_.erase(link);
-  if (!is_linked(peer)) { // it may connect again
+  if (!is_linked(peer)) { // the peer may connect again
     log(LogLevel::info, "failure detector",
         state_.describe(peer) + " gave up a connection before it was complete: " + how);
     return;

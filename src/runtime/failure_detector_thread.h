@@ -84,19 +84,19 @@ private:
   std::mutex mutex_; // guards the next six
   std::condition_variable changed_;
   std::vector<Link> new_links_;
-  std::set<int> linked_; ///< those whose connection both ends have confirmed
+  std::set<int> linked_; ///< peers whose connection both ends have confirmed
   std::uint64_t requested_ = 0, handed_over_ = 0;
   bool printed_ = false; ///< the job's failure, by a PE
 
   // Of the thread alone.
   std::list<Link> links_;
-  std::set<int> departed_; ///< neighbours that said goodbye
+  std::set<int> departed_; ///< neighbours that have sent goodbye
   std::list<PendingConnection> pending_;
   std::vector<pollfd> polled_;
   bool failure_sent_ = false, printed_sent_ = false, goodbye_sent_ = false;
   Clock::time_point accept_again_at_{};
 
-  std::thread thread_; // last: it uses everything above
+  std::thread thread_; // declared last: the thread uses everything above
 };
 
 } // namespace shmemctl::failure_detector

@@ -97,7 +97,7 @@ private:
 
   std::unique_ptr<State> state_;
   AddressBook addresses_;
-  Thread thread_; // last: it uses the state
+  Thread thread_; // declared last: the thread uses the state
 };
 
 std::unique_ptr<TreeFailureDetector> start(Bootstrap& bootstrap, const Secret& secret,

@@ -56,14 +56,14 @@ struct Status {
   PhaseNotice phase;
   std::string step;              ///< what has run out of time; "" in between
   std::int32_t waiting_for = -1; ///< PE; -1: nobody, or several PEs through a network
-  bool by_network = false;       ///< that PE's program need not do anything for it
+  bool by_network = false;       ///< the operation needs nothing from that PE's program
   std::uint64_t calls = 0;       ///< waits begun so far
   bool knows_other = false;      ///< the next one is filled in
   PhaseNotice other;             ///< the last phase of Query::about
 };
 /// One PE has printed the job's failure; the others need not.
 struct Printed {
-  Failure failure; ///< what it printed
+  Failure failure; ///< the error that it printed
 };
 using Message = std::variant<Hello, Welcome, Query, PhaseNotice, Failure, Goodbye, Status,
                              ConnectionRequest, Challenge, Printed>;

@@ -14,7 +14,7 @@ enum class FaultKind {
   exit,    ///< exit code 9, without an error message
   error,   ///< an Error in that phase
   corrupt, ///< a byte of its memory changes; done by the caller of is_fault()
-  slow     ///< what it sends takes longer; done by the caller of is_fault()
+  slow     ///< its operations take longer; done by the caller of is_fault()
 };
 
 struct Fault {

@@ -50,7 +50,8 @@ private:
     /// -1, which equals no unsigned PE number: not mapped here. Stored last (release), so that a
     /// reader that sees it also sees the delta.
     std::atomic<std::int64_t> pe{-1};
-    std::atomic<std::uintptr_t> delta{0}; ///< from this PE's heap to that PE's
+    /// Difference between that PE's heap and this PE's, as addresses here.
+    std::atomic<std::uintptr_t> delta{0};
   };
   /// One PE's part of one region. `end` is stored last (release), so that a reader that loads it
   /// first (acquire) also sees the base.

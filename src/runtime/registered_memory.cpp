@@ -21,7 +21,7 @@ namespace {
 
 /// What a PE sends to the others.
 struct Registration {
-  std::string problem; ///< why it could not register its memory; "" if it could
+  std::string problem; ///< why that PE could not register its memory; "" if it could
   BufferDescriptor descriptor;
 };
 void serialize(Archive& archive, Registration& registration) {

@@ -220,7 +220,7 @@ private:
   std::vector<Transport*> transports_;           ///< each once
   JobHealth& health_;
   bool only_loads_and_stores_; ///< none of `transports_` uses anything else
-  bool direct_atomics_;        ///< none of them executes atomics other than by CPU instructions
+  bool direct_atomics_;        ///< no transport executes atomics other than by CPU instructions
   double timeout_s_;
   bool checked_;
   RegionTable regions_;

@@ -52,7 +52,7 @@ bool Runtime::fail(const Error& error) noexcept {
 void Runtime::leave() noexcept {
   const std::unique_lock lock(impl_->bootstrap_mutex, std::try_to_lock);
   if (!lock)
-    return; // another thread waits in a call of it
+    return; // another thread waits in a call of the runtime
   const Deadline deadline = Deadline::after(leave_time);
   impl_->bootstrap->leave(deadline);
   if (impl_->parent_bootstrap)

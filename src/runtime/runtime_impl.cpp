@@ -155,7 +155,8 @@ void Runtime::Impl::raise(const Error& error) {
 void Runtime::Impl::raise_problem() {
   Error ending = *request.problem;
   failure_detector->announce(ending, problem_phase);
-  if (failure_detector->await_printed(&*request.problem)) // it is no consequence of another one
+  // the error is not a consequence of another PE's error
+  if (failure_detector->await_printed(&*request.problem))
     ending.mark_printed();
   throw ending;
 }
@@ -179,7 +180,7 @@ void Runtime::Impl::refresh_heap() {
 }
 
 void Runtime::Impl::enter_options() {
-  if (request.problem) { // maybe of an option, so none is looked at
+  if (request.problem) { // the problem may concern any option, so none is read
     timeout_s = problem_limit_s;
     return;
   }
@@ -244,7 +245,7 @@ void Runtime::Impl::enter_failure_detector() {
     const InterfaceFilter chosen{options.text("BOOTSTRAP_UID_SOCK_IFNAME"),
                                  options.text("BOOTSTRAP_UID_SOCK_FAMILY")};
     hold_problem([&] { addresses = usable_addresses(chosen); });
-    if (request.problem && addresses.empty()) // any address serves to announce it
+    if (request.problem && addresses.empty()) // any address suffices to announce the problem
       hold_problem([&] { addresses = usable_addresses({}); });
   }
   // A problem that this PE has too is printed as its own: it is not that of one host.
@@ -288,7 +289,7 @@ void Runtime::Impl::enter_connections() {
   }
   if (transports.size() > 1)
     route_atomics();
-  bootstrap->barrier(deadline()); // also entered by those whose peers are still connecting
+  bootstrap->barrier(deadline()); // PEs whose peers are still connecting enter this barrier, too
 }
 
 void Runtime::Impl::enter_barrier() {

@@ -86,7 +86,8 @@ struct Runtime::Impl {
   CpuSet cpus_at_start;                        ///< CPUs of the thread that made the runtime
   std::unique_ptr<HeapBacking> static_backing; ///< backing of `static_data`
   std::unique_ptr<StaticDataRegion> static_data;
-  std::unique_ptr<Bootstrap> parent_bootstrap; ///< the launcher's, if the world is a part of it
+  /// The launcher's bootstrap, if the world is a part of its job.
+  std::unique_ptr<Bootstrap> parent_bootstrap;
   std::unique_ptr<Bootstrap> bootstrap;
   Placement placement;
   Secret secret{};
@@ -96,7 +97,7 @@ struct Runtime::Impl {
   Node node;
   MappingRequest wanted_mapping;
   Mapping mapping;
-  std::vector<int> shared_pes; ///< PEs whose memory is mapped here, by slot: ascending
+  std::vector<int> shared_pes; ///< slots of the PEs whose memory is mapped here, ascending
   std::unique_ptr<LocalPeers> local_peers;
   std::unique_ptr<HeapBacking> backing; ///< backing of the two regions below
   std::unique_ptr<SymmetricRegion> internal;
@@ -109,25 +110,26 @@ struct Runtime::Impl {
   RemoteChoice remote_choice;
   /// By transport: its replacement where atomics must go through a NIC.
   std::vector<std::unique_ptr<Transport>> routed;
-  std::string no_gpu_reason = "the command uses no GPU"; ///< "" if there is one
+  std::string no_gpu_reason = "the command uses no GPU"; ///< "" if the job has a GPU
   std::unique_ptr<GpuRuntime> gpu;                       ///< none: see the reason
   /// For operations on GPU memory that this PE's host starts.
   std::vector<std::unique_ptr<Transport>> gpu_transports;
-  StagedTransport* staged = nullptr;        ///< one of those; nullptr if it is not needed
-  GpuDirectTransport* gpu_direct = nullptr; ///< one of those, over it; none if NICs cannot
-  std::optional<std::size_t> gpu_network;   ///< the one of `transports` whose NICs it uses
-  std::string gpu_memory_path;              ///< DeviceNetworkInputs
+  StagedTransport* staged = nullptr; ///< one of `transports`; nullptr if it is not needed
+  /// One of `transports`, over another one; none if NICs cannot access GPU memory.
+  GpuDirectTransport* gpu_direct = nullptr;
+  std::optional<std::size_t> gpu_network; ///< index in `transports` of the one whose NICs it uses
+  std::string gpu_memory_path;            ///< DeviceNetworkInputs
   /// The transport to whose queues kernels post operations on GPU memory; nullptr if there is none.
   /// ibgda_gpu_reason then says why not, otherwise by which path the NIC accesses GPU memory.
   ibgda::IbgdaTransport* ibgda_gpu = nullptr;
   std::string ibgda_gpu_reason;
-  std::unique_ptr<Proxy> proxy; ///< none until it is asked for
+  std::unique_ptr<Proxy> proxy; ///< none until a proxy is requested
   std::unique_ptr<Rma> rma;
   std::unique_ptr<Buffers> buffers;
   std::unique_ptr<StateBlock> state;
   std::unique_ptr<Teams> teams;
   std::unique_ptr<Collectives> collectives;
-  std::unique_ptr<DegradedJob> degraded; ///< none: a PE that is lost ends the job
+  std::unique_ptr<DegradedJob> degraded; ///< none: the loss of a PE ends the job
   TeamId rail_team = invalid_team;
   std::mutex mutex;           ///< guards allocate(), free(), gather_text() and proxy()
   std::mutex bootstrap_mutex; ///< guards the bootstraps' calls after the phases

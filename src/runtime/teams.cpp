@@ -256,8 +256,8 @@ std::optional<Teams::Slots> Teams::split(TeamId parent, const std::vector<Slice>
     members_by_slice[i] = slice_of(parent, slices[i]);
     list_members += members_by_slice[i]->list.size();
   }
-  sync(parent); // all members have arrived: from here on no member waits for a busy PE
-                // elsewhere
+  sync(parent); // all members have arrived: from here on none waits for a PE that is busy with
+                // something else
   SlotClaims::Claim claim(claims_, {0, static_cast<std::uint64_t>(parent)});
   Wait retry(rma_.health(), rma_.timeout_s(), {"team split"}, retry_backoff);
   auto words = gather_free(parent, mask_to_publish(claim, list_members), arguments);
@@ -501,7 +501,7 @@ std::uint64_t Teams::agree_by_id(std::uint64_t id, std::uint64_t key, int record
   store_flag(own.acks, 0);
   for (SyncCell& value : own.values)
     store_flag(value, 0);
-  store_flag(own.key, key); // the record is complete: readers may find it
+  store_flag(own.key, key); // the record is complete: readers may use it
 
   std::uint64_t common = own_mask;
   for (int round = 0; round < rounds; ++round) {

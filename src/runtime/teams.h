@@ -21,7 +21,7 @@ inline constexpr TeamId invalid_team = -1;
 inline constexpr TeamId team_world = 0;
 inline constexpr TeamId team_shared = 1;  ///< the PEs of this PE's node that share memory
 inline constexpr TeamId team_node = 2;    ///< the PEs of this PE's node
-inline constexpr TeamId team_leaders = 3; ///< local PE 0 of every node; invalid elsewhere
+inline constexpr TeamId team_leaders = 3; ///< local PE 0 of every node; invalid on other PEs
 inline constexpr TeamId first_user_team = 4;
 
 /// Members in team order.
@@ -178,7 +178,7 @@ namespace shmemctl::slot_masks {
 /// all masks has a flag if all members have set it.
 static_assert(limits::max_teams <= 64 && first_user_team >= 2);
 inline constexpr std::uint64_t shown = 1; ///< the mask is published
-inline constexpr std::uint64_t held = 2;  ///< no other creation may take slots of this PE meanwhile
+inline constexpr std::uint64_t held = 2; ///< no other creation may take slots of this PE until then
 inline constexpr std::uint64_t slots_mask = ~std::uint64_t{0}
                                             << static_cast<unsigned>(first_user_team);
 inline constexpr std::uint64_t bit(TeamId slot) {

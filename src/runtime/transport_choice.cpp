@@ -65,7 +65,7 @@ std::vector<std::string> choose_transports(const Options& options, bool beyond_m
   if (needed && remote != "none" && known)
     chosen.push_back(remote);
   if (needed && ibgda)
-    chosen.emplace_back("ibgda"); // in addition to the other one, as in NVSHMEM
+    chosen.emplace_back("ibgda"); // in addition to the network transport, as in NVSHMEM
   return chosen;
 }
 

@@ -37,7 +37,8 @@ struct RemoteChoice {
   };
   std::string chosen;             ///< "": none is needed, or TRANSPORT names all
   bool automatic = false;         ///< no option names one
-  std::vector<Rejected> rejected; ///< before `chosen` in the order; with a gap: all others
+  std::vector<Rejected> rejected; ///< candidates before `chosen` in the order; if there is a gap,
+                                  ///< all other candidates
   /// The option that would reach all pairs, where those in use do not: "--remote-transport ucx".
   std::string advice;
   /// Other transports that would, by their names.

@@ -166,7 +166,7 @@ TEST(Device, AKilledPeIsNamed) {
   const std::string said = run_gpu_pes(
       2, heap_bytes,
       [](GpuPe& me) {
-        launch_bare_barriers(me.job, Who::block, 64, 3); // all are there
+        launch_bare_barriers(me.job, Who::block, 64, 3); // all PEs have arrived
         me.synchronize();
         me.barrier();
         if (me.job.pe == 1)

@@ -81,7 +81,7 @@ public:
     job.heap_delta_bytes = heap_deltas_->data();
     job.cells = reinterpret_cast<DeviceTeamFlags*>(cells_.base());
     job.team_flags_delta_bytes = cells_deltas_->data();
-    if (pe % 2 == 0) // the others load the tables
+    if (pe % 2 == 0) // the other PEs load the tables
       set_param_deltas(job, deltas(heap_).data(), deltas(cells_).data());
     job.report = report_;
     job.timeout_ns = static_cast<std::uint64_t>(wait_s * 1e9);
@@ -195,7 +195,7 @@ inline std::string run_gpu_pes(int n_pes, std::size_t heap_bytes,
     require(driver != nullptr, "no driver: " + why);
     GpuPe me(driver, pe, n_pes, secret, heap_bytes, wait_s);
     body(me);
-    me.barrier(); // nobody's memory goes while another one may use it
+    me.barrier(); // memory must not be unmapped while another PE may use it
   });
   const ChildEnds ends = pes.ends();
   std::string all;

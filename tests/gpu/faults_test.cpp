@@ -113,7 +113,7 @@ TEST_P(GpuFaultsOverHeaps, AKilledPeEndsTheKernelsOfOthers) {
     if (runtime.pe() == 1) {
       launch_put_and_wait(stream_of(runtime), runtime.gpu()->job(), base, 0);
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
-      ::raise(SIGKILL); // with a kernel that runs
+      ::raise(SIGKILL); // while a kernel runs
     }
     return wait_for_peer(runtime, base);
   }));
@@ -181,7 +181,8 @@ TEST_F(GpuFaults, AHeapThatDoesNotFitIsSaidAtTheStart) {
 TEST_F(GpuFaults, AHeapThatCannotGrowIsSaid) {
   for (const PeResult& result : run_fork_job(job("vmm",
                                                  [](Runtime& runtime) {
-                                                   memory_of(runtime); // that much there is
+                                                   // as much memory as the GPU has
+                                                   memory_of(runtime);
                                                    runtime.gpu()->allocate(std::size_t{400} << 30);
                                                    return std::string("400 GiB");
                                                  },

@@ -21,8 +21,8 @@ enum class LitmusProgram {
   quiet,          ///< put, quiet, a value by the last thread
   barrier,        ///< put to each other, barrier, look
   poll,           ///< get again and again until the value has changed
-  grid_barrier,   ///< some blocks put to the other PE, all blocks of both meet
-  grid_sync,      ///< blocks of a grid write, meet, and look at each other's
+  grid_barrier,   ///< some blocks put to the other PE; all blocks of both PEs meet
+  grid_sync,      ///< blocks of a grid write, meet, and check what other blocks wrote
   gather,         ///< fcollect of a scope
   gather_of_grid, ///< fcollect of a grid
   reduce,         ///< reduce and reducescatter of a scope by turns, now and then in place
@@ -41,7 +41,7 @@ struct Litmus {
 /// What a kernel has seen, in the PE's own memory.
 struct LitmusCount {
   unsigned long long wrong;   ///< words that were late
-  unsigned long long checked; ///< messages that were looked at
+  unsigned long long checked; ///< messages that were checked
   unsigned long long gave_up; ///< blocks whose wait has ended without success
 };
 

@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(256)
     for (int turn = 0; turn < 2; ++turn) {
       if (turn == job.pe) {
         if (litmus.program == LitmusProgram::put_signal)
-          second_warp_stays<Scope>(round); // it fills its part later than the others
+          second_warp_stays<Scope>(round); // the second warp fills its part later than the others
         fill<Scope>(agent.out, litmus.size_bytes, round, job.pe);
         send<Scope>(job, litmus, agent, in, agent.out, round, peer);
       } else {

@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(256)
   const auto team = static_cast<int>(blockIdx.x);
   for (std::uint64_t round = 1; round <= litmus.rounds; ++round) {
     const Reduction now(round, job.pe, agent.out, agent.in, litmus.size_bytes);
-    second_warp_stays<Scope>(round); // it fills its part later than the others
+    second_warp_stays<Scope>(round); // the second warp fills its part later than the others
     fill<Scope>(agent.out, now.source_bytes, round, job.pe);
     const bool ok = now.scatter ? device::reducescatter<Scope>(job, team, now.dest, now.source,
                                                                now.count, device::ReduceOp::sum)
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(256)
     agent.found(wrong_sums_in<Scope>(reinterpret_cast<const std::byte*>(now.dest),
                                      litmus.size_bytes, round, now.first));
     if (now.dest == now.source)
-      Scope::sync(); // all have looked before it is the source again
+      Scope::sync(); // all threads have checked it before it is the source again
   }
   if (Scope::rank() == 0)
     agent.checked(litmus.rounds);

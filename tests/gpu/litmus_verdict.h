@@ -11,7 +11,7 @@ namespace shmemctl::test {
 enum class Shown {
   nothing,
   late_words, ///< data behind its signal
-  gave_up,    ///< waits that nobody ended
+  gave_up,    ///< waits that ended by timeout
   failed      ///< the job: something else than an order is wrong
 };
 

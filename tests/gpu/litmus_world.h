@@ -179,7 +179,8 @@ inline ForkJob litmus_job(const Environment& more, std::function<std::string(Run
 struct NetworkPath {
   const char* name;
   Environment environment;
-  std::uint64_t messages; ///< that take it a second or few; messages_of() has more where wanted
+  /// Messages that take about a second; messages_of() has more where wanted.
+  std::uint64_t messages;
 };
 inline std::vector<NetworkPath> network_paths() {
   const auto host = [](const char* path, const char* transport) {

@@ -383,7 +383,7 @@ void latency(MoeLatencyRank& rank, Times& times, moe::Combine combine) {
   rank.launch_next(moe::LowLatencyCalls::Step::none);
   const int rows = combine == moe::Combine::weighted ? rank.shape().top_k : rank.shape().n_ranks;
   const int sms = 132 / rank.pe().device_share();
-  if (rank.by_units()) { // a combine has a dispatch of its own: one buffer is enough for that
+  if (rank.by_units()) { // each combine has a dispatch of its own, so one buffer is enough
     for (const int part : {1, 2, 4}) {
       const moe::Tuning tuning{sms / part, 8, 1};
       const std::vector<double> us =

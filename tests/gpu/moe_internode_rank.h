@@ -152,7 +152,7 @@ private:
   }
   void take_memory() {
     const std::size_t messages = 2 * count(shape_.n_ranks) * count(hybrid_.message_words());
-    const std::size_t chunks = crossing(); // of a row each: of more there are fewer
+    const std::size_t chunks = crossing(); // most chunks, with one row each
     memory_.node.flags = words<moe::CallFlags>(1);
     memory_.rails = words<moe::RailFlags>(1);
     memory_.counts_out = words<std::int32_t>(messages);

@@ -82,7 +82,7 @@ TEST_P(MoeHybrid, ThreeHundredTimes) {
                      [&](ThreadGpu& pe) {
                        MoeInternodeRank rank(pe, shape, routing);
                        std::mt19937 random(static_cast<unsigned>(pe.job.pe));
-                       pe.barrier(); // no memory is allocated beside a kernel that waits
+                       pe.barrier(); // no memory is allocated while a kernel waits
                        rank.notify();
                        for (int i = 0; i < repeats; ++i) {
                          const std::string where = "repetition " + std::to_string(i);

@@ -100,7 +100,7 @@ public:
   void poison() {
     poison_guarded(memory_.rows, 2 * rows_bytes());
     poison_guarded(memory_.records, 2 * records_bytes());
-    if (by_units_) { // their number is then that of no call
+    if (by_units_) { // the number of the units is then that of no call
       cuda_must(
           cudaMemsetAsync(memory_.units, poison_byte, units_bytes(shape_, scale_kind_), pe_.stream),
           "poison");

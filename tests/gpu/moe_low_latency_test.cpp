@@ -274,7 +274,7 @@ void mask_a_dead_rank(std::int32_t tokens, bool by_units) {
             rank.poison();
             rank.dispatch(Phases::both, 20);
             must(rank.check_rows(), "while all live");
-            rank.launch_next(moe::LowLatencyCalls::Step::none); // nobody combines it
+            rank.launch_next(moe::LowLatencyCalls::Step::none); // no call combines this dispatch
             pe.barrier();
             if (pe.job.pe == 1)
               return pe.wait_for_others();

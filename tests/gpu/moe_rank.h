@@ -14,8 +14,8 @@ public:
   /// Where the values of received rows are after a dispatch.
   enum class RowsAt {
     in_order, ///< all in `rows`
-    in_place, ///< those of other ranks in `rows`, own ones where they were given
-    copied    ///< by source rank and token, own ones where they were given
+    in_place, ///< rows of other ranks in `rows`, own rows where the caller gave them
+    copied    ///< by source rank and token, own rows where the caller gave them
   };
   MoeRank(ThreadGpu& pe, const moe::Shape& shape, moe::Scales scales, const moe::Routing& routing)
       : MoeRankBase(pe, shape, scales, routing, moe::Combine::rows),

@@ -293,7 +293,8 @@ TEST(MoeGraph, EachReplayIsACallOfItsOwn) {
                        cudaGraph_t graph = nullptr;
                        cudaGraphExec_t ready = nullptr;
                        rank.expected_rows();
-                       pe.barrier(); // a capture bears no other rank's memset on the same GPU
+                       // a stream capture fails if another rank calls memset on the same GPU
+                       pe.barrier();
                        cuda_must(
                            cudaStreamBeginCapture(pe.stream, cudaStreamCaptureModeThreadLocal),
                            "capture");
@@ -375,7 +376,7 @@ TEST(MoeStreams, ADispatchRunsBesideOtherWorkAndEventsOrderWhatNeedsIt) {
                        for (int i = 0; i < 5; ++i) {
                          rank.poison_plan();
                          rank.poison_results();
-                         rank.poison(); // with a barrier: nothing is allocated from here on
+                         rank.poison(); // with a barrier: no memory is allocated from here on
                          work.begin();
                          rank.notify();
                          rank.dispatch({4, 4, 2, 1});

@@ -190,7 +190,8 @@ TEST(MoeHybridLaunch, EachReplayOfAGraphIsACallOfItsOwn) {
                        MoeInternodeRank rank(pe, shape, routing);
                        cudaGraph_t graph = nullptr;
                        cudaGraphExec_t ready = nullptr;
-                       pe.barrier(); // a capture bears no other rank's memset on the same GPU
+                       // a stream capture fails if another rank calls memset on the same GPU
+                       pe.barrier();
                        cuda_must(
                            cudaStreamBeginCapture(pe.stream, cudaStreamCaptureModeThreadLocal),
                            "capture");

@@ -152,7 +152,7 @@ public:
         }
         if (me.stream != nullptr)
           cudaStreamSynchronize(me.stream);
-        wait_for_the_end(); // nobody's memory goes while another one uses it
+        wait_for_the_end(); // memory must not be unmapped while another PE uses it
       });
     for (std::thread& thread : threads)
       thread.join();

@@ -52,7 +52,7 @@ void launch_network_parts(cudaStream_t stream, const DeviceJob& job, int blocks,
 /// How long it took to build WQEs: zero all before.
 struct NetworkRate {
   std::uint64_t cycles;        ///< cycles of the first thread for its WQEs
-  std::uint64_t ns;            ///< from when all threads were there to the last one's last WQE
+  std::uint64_t ns;            ///< from the arrival of all threads to the last WQE of the last one
   std::uint64_t arrived, done; ///< counters
 };
 /// Each thread puts 1, 2, ..., `each` into a word of its own (from NetworkHeap::slots on), without

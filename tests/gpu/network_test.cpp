@@ -168,7 +168,7 @@ std::string run_network_pes(const Network& network, const std::function<void(Net
     NetworkPe me(network, heaps, bootstrap);
     body(me);
     me.stop();
-    me.barrier(); // nobody's memory goes while another one may use it
+    me.barrier(); // memory must not be unmapped while another PE may use it
   });
   std::string problems;
   for (const std::string& end : pes.ends())

@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
     require(cudaGetLastError());
     cudaDeviceSynchronize();
     nvshmem_barrier_all();
-    nvshmem_barrier_all(); // here the job has ended at the latest
+    nvshmem_barrier_all(); // at this point the job has ended at the latest
     return 0;
   }
   for (unsigned round = 0; round < 4; ++round) {

@@ -11,16 +11,17 @@ namespace shmemctl::test {
 /// Where a round's data and words are.
 struct StreamWatch {
   const std::uint64_t*
-      data;          ///< every byte is the round's number, of which it has the last eight bits
-  std::size_t words; ///< number of words of 8 bytes
+      /// Every byte is the last eight bits of the round's number.
+      data;
+  std::size_t words;           ///< number of words of 8 bytes
   const std::uint64_t* signal; ///< becomes the round's number behind the data
-  std::uint64_t* answer;       ///< at the PE that puts, mapped: the last round that was looked at
+  std::uint64_t* answer;       ///< at the PE that puts, mapped: the last round that was checked
   std::uint64_t rounds;
   std::uint64_t timeout_ns; ///< limit of a wait
 };
 /// What it has seen, in memory of the device.
 struct StreamFindings {
-  unsigned long long late;   ///< words that were not there yet
+  unsigned long long late;   ///< words that had not arrived yet
   unsigned long long looked; ///< rounds
 };
 

@@ -201,7 +201,7 @@ TEST(Streams, CollectivesThatCannotBeAreReported) {
   run([](GpuPe& me) {
     const on_stream::Job job(me.job);
     WaitReport& report = *me.job.report;
-    if (me.job.pe == 1) { // which is not of the even ones
+    if (me.job.pe == 1) { // PE 1 is not a member of the team of even PEs
       on_stream::reduce(job, GpuPe::even, me.job.heap, me.job.heap, 4, on_stream::NumberType::uint8,
                         device::ReduceOp::sum, nullptr);
       require_cuda(cudaDeviceSynchronize(), "kernel");

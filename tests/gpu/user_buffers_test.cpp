@@ -176,7 +176,7 @@ TEST_P(BuffersOnGpus, AKilledOwnerIsNamed) {
     if (runtime.pe() == 0)
       ::raise(SIGKILL);
     const std::string said = error_of([&] {
-      while (true) { // its memory stays while it is mapped; the loss is known soon
+      while (true) { // the peer's memory stays while it is mapped; the loss is known soon
         held->put_on_stream(0, memory->data(), 4 << 20, gpu.stream());
         gpu.wait(gpu.stream(), "a copy to a killed PE");
         const std::uint64_t never = 0;

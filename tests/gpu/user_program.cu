@@ -85,7 +85,7 @@ void test_a_constant_job() {
 }
 
 void test_a_team() {
-  shmem_team_t team; // in the other order
+  shmem_team_t team; // teams in the other order
   shmem_team_split_strided(SHMEM_TEAM_WORLD, n - 1, -1, n, nullptr, 0, &team);
   const int my = shmem_team_my_pe(team);
   constexpr int each = 300;

@@ -16,7 +16,8 @@ def reason_to_skip():
     if not PROGRAM:
         return "no Chromium on this host (Debian's package chromium)"
     done = subprocess.run([PROGRAM, "--version"], capture_output=True, timeout=60, check=False)
-    return None if done.returncode == 0 else f"{PROGRAM} does not start"  # Ubuntu's deb only points to a snap
+    # Ubuntu's deb only points to a snap
+    return None if done.returncode == 0 else f"{PROGRAM} does not start"
 
 
 class Browser:
@@ -57,7 +58,8 @@ class Browser:
 
     def _remove_profile(self):
         deadline = time.monotonic() + self.timeout_s
-        while True:  # the browser's own children outlive it by a moment, and still write there
+        # the browser's child processes outlive it by a moment, and still write into the folder
+        while True:
             try:
                 return self.profile.cleanup()
             except OSError:

@@ -35,7 +35,7 @@ def marked_processes(mark):
             if wanted in (folder / "environ").read_bytes().split(b"\0"):
                 found.append(int(folder.name))
         except OSError:
-            continue  # it ended, or it is another user's
+            continue  # the process has ended, or belongs to another user
     return found
 
 

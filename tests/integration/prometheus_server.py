@@ -71,7 +71,8 @@ class Servers:
 
     def start(self, stack, *command):
         with open(self.folder / f"{command[0]}.log", "wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log)  # pylint: disable=consider-using-with
+            # pylint: disable=consider-using-with
+            process = subprocess.Popen(command, stdout=log, stderr=log)
         stack.callback(self.stop, process)
 
     @staticmethod

@@ -61,7 +61,7 @@ def open_mpi():
 class LauncherTests:
     """The tests; a class for each launcher says how a job is started."""
     bootstrap = ""  # what --bootstrap is asked for
-    chosen = ""     # what it must become
+    chosen = ""  # the value that the run must choose
     launcher = ""   # what a report calls the launcher
     #: Calls in which a rank is lost; 0 is before the bootstrap is opened.
     fault_calls = (0, 1, 4)

@@ -230,7 +230,7 @@ class Worlds(BringupTest):
     def test_a_finding_of_another_world_is_a_finding_of_the_job(self):
         (code, out, err), document = self.report(4, "--init-mode", "per-local-rank", nodes=2)
         self.assertEqual(document["exit_code"], code, err)
-        if code == 1:  # nothing reaches the other node here
+        if code == 1:  # no transport reaches the other node here
             messages = [f["message"] for f in document["findings"] if f["id"] == "pair-unreachable"]
             self.assertEqual(len([m for m in messages if m.startswith("world 1 (local rank 1): ")]), 1, messages)
             self.assertEqual(len(messages), 2)

@@ -61,7 +61,7 @@ class BuildProgress(unittest.TestCase):
             while data := os.read(master, 4096):
                 seen += data
         except OSError:
-            pass  # it has ended
+            pass  # the process has ended
         os.close(master)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, seen)
         self.assertNotIn(b"\n", seen)

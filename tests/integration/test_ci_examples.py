@@ -172,7 +172,8 @@ class GitHub(Example):
         self.assertFalse(red, output)
         self.assertIn("no error", summary)
         self.assertEqual([p.name for p in self.work("baseline").iterdir()], ["1.json"])
-        self.assertFalse(self.work("out/diff.json").exists())  # there was nothing to compare with
+        # the first run has nothing to compare with
+        self.assertFalse(self.work("out/diff.json").exists())
         self.assert_page("pass")
         red, output, _ = self.night(**self.prepared())
         self.assertFalse(red, output)
@@ -345,11 +346,12 @@ class TextfileCollector(Example):
         settings = dict(line.split("=", 1) for line in service.splitlines()
                         if "=" in line and not line.startswith(("#", "ExecStart")))
         commands = [shlex.split(line.split("=", 1)[1]) for line in service.splitlines() if line.startswith("ExecStart=")]
-        self.assertEqual(settings["Type"], "oneshot")  # only such a service may have several commands
+        # only such a service may have several commands
+        self.assertEqual(settings["Type"], "oneshot")
         self.assertEqual(settings["SuccessExitStatus"], "1")
         metrics = self.folder / "metrics"
         metrics.mkdir()
-        for _ in range(2):  # the second time the files are there
+        for _ in range(2):  # the second time the files exist
             for command in commands:
                 self.assertEqual(command[0], "/usr/bin/shmemctl")
                 words = [word.replace("/run/shmemctl", str(self.folder)).replace(
@@ -362,7 +364,8 @@ class TextfileCollector(Example):
 
     def test_the_timer_starts_the_service(self):
         timer = (EXAMPLES / "shmemctl-metrics.timer").read_text()
-        self.assertTrue((EXAMPLES / "shmemctl-metrics.service").is_file())  # a unit for the timer of the same name
+        # a unit for the timer of the same name
+        self.assertTrue((EXAMPLES / "shmemctl-metrics.service").is_file())
         for words in (r"^\[Timer\]$", r"^OnUnitActiveSec=\d+min$", r"^WantedBy=timers\.target$"):
             self.assertRegex(timer, re.compile(words, re.MULTILINE))
 

@@ -102,7 +102,7 @@ class Words(CliTest):
 class Shells(CliTest):
     """In real shells on a terminal; those that are not installed are left out."""
 
-    TYPED = (  # what is typed before the Tab, what is there after it
+    TYPED = (  # the text typed before Tab, and the text after it
         ("shmemctl top", "shmemctl topo"),
         ("shmemctl topo --comp", "shmemctl topo --compare-versions"),
         ("shmemctl topo --policy opt", "shmemctl topo --policy optimal"),

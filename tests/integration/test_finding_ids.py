@@ -36,7 +36,7 @@ def in_code():
             text = path.read_text()
             # doctor's findings have the ids of its checks.
             if path.parent.name == "reports" and path.name.endswith("_findings.cpp") or path.name == "reference.cpp":
-                continue  # the tables, and what makes the page of them
+                continue  # the tables, and the program that makes the page from them
             if "doctor" not in path.parts and re.search(r"\b(Severity::|Findings?\b)", text):
                 found.update({word: path.relative_to(SOURCE) for word in WORD.findall(text)})
     rules = SOURCE / "src" / "instruments" / "hotspots" / "nic_thresholds.conf"

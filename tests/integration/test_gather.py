@@ -63,7 +63,8 @@ class ThisMachine(Gather):
         # What changes from second to second is not the archive's to keep.
         moving = {"kernel-log-other", "dev-shm"}
         live, recorded = (checks(report_of("doctor", *source)[1]) for source in ((), ("--from", self.archive)))
-        for check, (status, reason, fix) in live.items():  # who reads the archive cannot run it there as root
+        # who reads the archive cannot run it there as root
+        for check, (status, reason, fix) in live.items():
             if fix.startswith("sudo shmemctl doctor"):
                 live[check] = status, reason, "record that node again as root: sudo shmemctl gather -o node.tar.zst"
         self.assertEqual({k: v for k, v in recorded.items() if k not in moving},

@@ -331,7 +331,8 @@ class Recorded(Inspect):
         self.node.process(100, [nccl, mlx5])
         _, document = self.inspect("100")
         missing, = self.found(document, "symbol-missing")
-        self.assertEqual(missing["severity"], "info")  # a text of the file: it asks by dlvsym()
+        # a text in the file: the library asks by dlvsym()
+        self.assertEqual(missing["severity"], "info")
         for words in (nccl, mlx5, "MLX5_1.25"):
             self.assertIn(words, missing["message"])
 

@@ -57,7 +57,8 @@ def nearest_nics(topology):
     found = []
     for gpu, row in enumerate(matrix[:len(labels) - len(nics)]):
         known = [FROM_NEAR_TO_FAR.index(row[i]) for i in nics if row[i] is not None]
-        complete = len(known) == len(nics) or min(known, default=9) == 0  # nothing is nearer than that
+        # no NIC is nearer than that
+        complete = len(known) == len(nics) or min(known, default=9) == 0
         found.append({labels[i] for i in nics if row[i] == FROM_NEAR_TO_FAR[min(known)]} if known and complete
                      else None if nics else set())
     return found

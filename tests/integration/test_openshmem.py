@@ -280,7 +280,7 @@ class TwoPrograms(OpenShmemTest):
         code, out, err = result
         self.assertEqual((code, out), (3, ""), err)
         lines = [line for line in error_lines(err)
-                 if "last words" not in line]  # those that `run` repeats are cut
+                 if "last words" not in line]  # lines that `run` repeats are cut
         self.assertTrue(lines, err)
         for line in lines:
             self.assertRegex(line, rf"PE {odd_pe} runs another program \(build .*\) than PE "

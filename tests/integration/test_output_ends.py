@@ -324,7 +324,8 @@ class OneError(Folder):
                 errors = [line for line in err.splitlines() if line.startswith("shmemctl: error: ")]
                 fixes = [line for line in err.splitlines() if line.startswith("shmemctl: fix: ")]
                 if codes is None and not err and re.search("exited on signal 9", launchers_err):
-                    continue  # the launcher ended the others before one of them knew, and prints that itself
+                    # the launcher ended the other PEs before one of them knew, and prints the reason itself
+                    continue
                 self.assertEqual((len(errors), len(fixes)), (1, 1), err)
                 self.assertRegex(errors[0], error)
 

@@ -323,7 +323,7 @@ class Merge(Compare):
         self.assertEqual([r["hosts"] for r in document["runs"]], [["n1"], ["n2"]])
         self.assertEqual([r["run"] for r in document["results"]], [0, 1])
         self.assertEqual(run("report", "show", merged)[0], 0)
-        self.assert_refused(run("report", "merge", *paths, "--json", merged))  # it is there
+        self.assert_refused(run("report", "merge", *paths, "--json", merged))  # the file exists
         self.assertIn("same run", self.assert_refused(run("report", "merge", merged, paths[0])))
         self.assertEqual(run("report", "diff", merged, merged)[0], 0)
 
@@ -375,7 +375,8 @@ class Shown(Compare):
         quality = self.folder / "quality.json"
         self.assertEqual(run("report", "annotate", "--format", "gitlab", path, "-o", quality), (0, "", ""))
         self.assertEqual(json.loads(quality.read_text())[0]["check_name"], "nic-hotspot")
-        self.assert_refused(run("report", "annotate", "--format", "gitlab", path, "-o", quality))  # it is there
+        # the file exists
+        self.assert_refused(run("report", "annotate", "--format", "gitlab", path, "-o", quality))
         self.assert_refused(run("report", "annotate", "--format", "teletype", path))
         self.assert_refused(run("report", "annotate", path))
 
@@ -464,7 +465,7 @@ class RealChecks(Compare):
             code, _, err = run("check", "--json", paths[-1])
             self.assertIn(code, (0, 1, 3), err)
         code, document = report_of("report", "diff", *paths)
-        self.assertIn(code, (0, 1))  # this machine may be as noisy as it likes
+        self.assertIn(code, (0, 1))  # this machine may be noisy
         comparison = document["comparison"]
         self.assertGreater(len(comparison["rows"]), 10)
         # A part that did not end within its limit, on a busy machine, lacks its last rows.

@@ -71,7 +71,8 @@ class Signals(RunTest):
                         mark=self.mark)
         self.wait_for_line(process, 2)
         process.send_signal(signal.SIGINT)
-        self.wait_until_taken(process.pid, signal.SIGINT)  # two that are pending at once would be one
+        # two pending signals of one kind would count as one
+        self.wait_until_taken(process.pid, signal.SIGINT)
         self.assertIsNone(process.poll())
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE_S)

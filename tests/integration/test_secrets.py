@@ -78,7 +78,7 @@ class Secrets(CliTest):
                                          "debug")),
                             ("bench", ("run", "-n", "2", "bench", "barrier", "--quick", "--symmetric-size", "16M"))):
             path = self.folder / f"{name}.json"
-            if name == "during":  # everything behind it is the command's
+            if name == "during":  # all that follows belongs to the command
                 self.run_hidden("hotspots", "--json", path, *words[1:])
             else:
                 self.run_hidden(*words, "--verbose", "--json", path)

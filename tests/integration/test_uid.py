@@ -62,7 +62,7 @@ class Uid(unittest.TestCase):
             self.assertEqual(code, 124, err)
             self.assertEqual(len(error_lines(err)), 1, err)
             self.assertIn("1 of 4 PEs has not joined: PE 2", err)
-            self.assertIn("or raise --timeout\n", err)  # the command has it
+            self.assertIn("or raise --timeout\n", err)  # the command line contains it
 
     def test_a_rank_given_twice_is_named_by_all(self):
         port = free_port()

@@ -17,9 +17,10 @@ namespace shmemctl::fake {
 
 /// A PCI function. An attribute that is empty (or, for numbers, negative) gets no file.
 struct PciSpec {
-  std::string address = {};              ///< "0000:18:00.0"
-  std::vector<std::string> parents = {}; ///< bridges above it, the root port first; made if missing
-  std::uint32_t class_code = 0x030200;   ///< 24 bits
+  std::string address = {}; ///< "0000:18:00.0"
+  /// Bridges above the device, the root port first; made if missing.
+  std::vector<std::string> parents = {};
+  std::uint32_t class_code = 0x030200; ///< 24 bits
   std::uint32_t vendor = 0x10de;
   std::uint32_t device = 0x2330;
   int numa = 0;                         ///< -1 is written as the kernel does: "-1"

@@ -57,7 +57,7 @@ struct FakeRequest {
   std::string device; ///< device of the sender
   ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE;
   std::size_t size_bytes = 0;
-  std::uint64_t count = 0; ///< how many before it, over all queue pairs
+  std::uint64_t count = 0; ///< how many requests came before it, over all queue pairs
 };
 
 /// "10.0.0.<last>" as a GID
@@ -119,7 +119,7 @@ private:
     ibv_sge element{};
     std::vector<std::byte> inline_data;
     std::uint64_t position = 0;
-    bool done = false; ///< and not complete, because of others before it
+    bool done = false; ///< executed, and not complete, because requests before it are not
 
     bool is_fenced() const { return (request.send_flags & IBV_SEND_FENCE) != 0; }
     bool is_atomic() const {

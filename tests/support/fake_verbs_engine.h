@@ -19,7 +19,7 @@ struct FakeVerbs::CompletionQueue : ibv_cq {
   std::deque<Entry> entries;
   std::size_t capacity = 0;
   bool armed = false;          ///< the next completion is told to the channel
-  unsigned unacknowledged = 0; ///< events that were taken
+  unsigned unacknowledged = 0; ///< events that were read
 };
 
 /// Its descriptor counts the events that nobody has taken.
@@ -46,7 +46,7 @@ struct FakeVerbs::QueuePair : ibv_qp {
   ibv_qp_cap capacity{};
   std::deque<Posted> posted;
   std::uint64_t next_position = 0;
-  std::uint64_t freed = 0; ///< places of the queue before it can be used again
+  std::uint64_t freed = 0; ///< queue entries before this number can be used again
   int not_ready_left = 0;  ///< how often the message at its head may find no receive; 7 is for ever
   std::chrono::steady_clock::time_point not_before{}; ///< the peer was not ready
 };

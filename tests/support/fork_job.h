@@ -21,7 +21,7 @@ namespace shmemctl::test {
 
 struct PeResult {
   int exit_code = -1; ///< 128 + signal if a signal ended it
-  std::string text;   ///< what it said: the Error's message and fix, or what `body` returned
+  std::string text;   ///< the child's text: the Error's message and fix, or the result of `body`
 };
 
 /// Exit code of a PE whose body threw anything else than an Error.

@@ -39,7 +39,7 @@ public:
   std::byte* reach(const void* named) const {
     return reached_ + (static_cast<const std::byte*>(named) - named_);
   }
-  std::string refusal; ///< what NICs say that do not take it; "": they do
+  std::string refusal; ///< error of NICs that refuse the memory; "" if they accept it
 
   std::string text() const override { return "GPU 0"; }
   std::string why_no_dma_buf() const override { return {}; }

@@ -290,7 +290,7 @@ private:
     std::uint64_t number;
   };
   std::vector<Dispatch> dispatches_;
-  std::deque<device::HostPollCount> counts_; // they stay where they are
+  std::deque<device::HostPollCount> counts_; // a deque, so that its elements stay where they are
   std::once_flag skipped_;
 };
 

@@ -60,7 +60,7 @@ late_messages(TransportPe& me, const OrderLitmus& litmus,
   const std::uint64_t before =
       seen_word(me, me.pe == 0 ? OrderLitmus::answer_at : OrderLitmus::flag_at);
   const std::uint64_t first = me.pe == 0 ? before >> 32 : before;
-  me.barrier(); // nothing is sent before both have read where they begin
+  me.barrier(); // no message is sent before both PEs have read where they begin
   for (std::uint64_t round = first + 1; round <= first + litmus.rounds; ++round) {
     const auto value = static_cast<unsigned char>(round % 251 + 1);
     if (me.pe == 0) {

@@ -33,7 +33,7 @@ struct RmaStep {
     atomic_or,
     atomic_and,
     atomic_swap,
-    own_atomic, ///< with an old value that the model knows, nobody else having this word
+    own_atomic, ///< the model knows the old value, since no other PE uses this word
     iput_wide,
     iget_wide,
     fence,
@@ -259,12 +259,13 @@ private:
       step.to = words + 1280 + 8 * at(pe);
       step.size = below(static_cast<std::uint64_t>(OwnAtomic::kinds));
       step.value = random_();
-      step.signal = word<std::uint64_t>(step.pe, step.to) + below(2); // every other one finds it
+      // every other wait finds the value
+      step.signal = word<std::uint64_t>(step.pe, step.to) + below(2);
       move(pe, step.from, step.pe, step.to, 8);
       change(word<std::uint64_t>(step.pe, step.to), static_cast<OwnAtomic>(step.size), step.value,
              step.signal);
       break;
-    case RmaStep::atomic_swap: // a word of this PE's own there
+    case RmaStep::atomic_swap: // a word at that PE that only this PE uses
       step.to = words + 1024 + 8 * at(pe);
       step.value = random_();
       word<std::uint64_t>(step.pe, step.to) = step.value;

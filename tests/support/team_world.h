@@ -62,7 +62,7 @@ struct TeamPe {
   Collectives* collectives = nullptr;
   std::byte* internal = nullptr;
   std::byte* heap = nullptr;
-  std::vector<Transport*> transports; ///< by PE: what serves it
+  std::vector<Transport*> transports; ///< by PE: the transport that reaches it
 
   std::uint64_t publications() const { return state->generation; }
   /// An array in the heap, at the same offset on all PEs.

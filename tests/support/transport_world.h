@@ -30,7 +30,7 @@ using MakeTransport = std::function<std::unique_ptr<Transport>(const TransportSe
 struct TransportWorldOptions {
   int n_pes = 2;
   std::size_t heap_bytes = std::size_t{4} << 20;
-  std::size_t first_heap_bytes = 0;           ///< registered before the body; 0: all of it
+  std::size_t first_heap_bytes = 0; ///< registered before the body runs; 0: the whole heap
   std::map<std::string, std::string> options; ///< by option name, like flags
   std::vector<HcaPort> nics;                  ///< for use_nics(), if there are any
   double timeout_s = 60;                      ///< limit of the transport's waits
@@ -148,7 +148,7 @@ inline std::string run_transport_pe(const MakeTransport& make,
              wanted.first_heap_bytes > 0 ? wanted.first_heap_bytes : me.heap_bytes);
   me.barrier();
   body(me);
-  me.barrier(); // nobody's memory goes while another one may use it
+  me.barrier(); // memory must not be unmapped while another PE may use it
   return {};
 }
 

@@ -134,7 +134,7 @@ void GpuDirectTransport::put_signal_of(Local kind, int context, const RemoteAddr
                                       blocking);
   if (size_bytes > 0) {
     direct(context).put(context, target, source, size_bytes, blocking);
-    quiet_direct(context); // the agent's signal must not overtake it
+    quiet_direct(context); // the agent's signal must not overtake these puts
   }
   staged(context).put_signal(context, target, nullptr, 0, signal, signal_value, op, blocking);
 }

@@ -22,7 +22,7 @@ struct AtomicMessage {
   AtomicRequest request;
   std::uint32_t region = 0;
   std::uint64_t offset_bytes = 0;
-  bool wants_value = false; ///< the old value; otherwise only that it is done
+  bool wants_value = false; ///< whether the old value is returned; otherwise only the completion
 };
 AtomicMessage::Bytes encode(const AtomicMessage& message);
 /// Nothing if these bytes are not one.
@@ -31,7 +31,7 @@ std::optional<AtomicMessage> decode_atomic_message(const void* bytes, std::size_
 /// Why a target did not carry a message out.
 enum class Refusal : std::uint8_t {
   none,
-  malformed,  ///< it is not a message
+  malformed,  ///< the bytes are not a message
   outside,    ///< the address is in none of the target's regions
   misaligned, ///< the address is misaligned
   too_many    ///< more than may be in flight
@@ -41,7 +41,7 @@ const char* to_string(Refusal refusal);
 
 /// What became of a message.
 struct Outcome {
-  std::uint64_t value = 0; ///< the old one, if it was wanted
+  std::uint64_t value = 0; ///< the old value, if it was wanted
   Refusal refusal = Refusal::none;
   bool wants_value = false;
 };
@@ -80,7 +80,7 @@ constexpr std::uint64_t refused_word(std::uint64_t number, Refusal refusal) {
 
 /// Where a target writes its replies to one PE.
 struct ReplyAddress {
-  std::uint32_t credits = 0;       ///< as the requester reckons them
+  std::uint32_t credits = 0;       ///< credits as the requester counts them
   std::uint64_t address = 0;       ///< address of QP set 0's block; the others follow
   std::vector<std::uint32_t> keys; ///< by NIC of the requester
   bool operator==(const ReplyAddress&) const = default;

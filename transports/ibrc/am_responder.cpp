@@ -84,7 +84,7 @@ void AmResponder::on_message(std::size_t device, std::uint32_t queue_pair, const
                              std::size_t size_bytes) {
   const auto found = by_queue_pair_.find({device, queue_pair});
   if (found == by_queue_pair_.end())
-    return; // no messages arrive on the others
+    return; // other queue pairs receive no messages
   Source& source = *found->second;
   const bool room = source.carried_out - source.answered < layout_.credits;
   const Outcome outcome =

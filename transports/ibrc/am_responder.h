@@ -46,8 +46,9 @@ private:
     int pe = 0;
     std::size_t qp_set = 0;
     std::uint64_t carried_out = 0, answered = 0;
-    std::uint64_t values_sent = 0; ///< those before it have their values there, or need none
-    std::uint64_t refused = 0;     ///< the first refusal, encoded; 0 if there was none
+    /// Messages before this one have their values at the requester, or need none.
+    std::uint64_t values_sent = 0;
+    std::uint64_t refused = 0; ///< the first refusal, encoded; 0 if there was none
     bool refusal_reported = false;
     bool listed = false;           ///< in unanswered_
     std::vector<Outcome> outcomes; ///< by number modulo credits

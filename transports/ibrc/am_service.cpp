@@ -151,7 +151,7 @@ void MessageService::sleep() {
       used.receives->arm();
       events.push_back({used.receives->descriptor(), POLLIN, 0});
     }
-    if (serve_locked()) // messages that came before it was armed
+    if (serve_locked()) // messages that arrived before the notification was armed
       return;
     pending = responder_.pending();
   }

@@ -85,7 +85,7 @@ std::vector<std::unique_ptr<QpSet>> Connector::connect(const MakeService& make_s
   if (service_)
     service_->start(exchange);
   else if (messages)
-    exchange.alltoall(std::vector<std::string>(hellos_.size())); // the others do
+    exchange.alltoall(std::vector<std::string>(hellos_.size())); // the other PEs take part
   describe();
   return qp_sets;
 }

@@ -48,8 +48,8 @@ private:
     std::vector<Endpoint*> qp_sets;    ///< on the first path also the one for replies, the last
     std::vector<QpName> local, remote; ///< by QP set
     std::size_t attempt = 0;           ///< which address pair is being tried
-    bool ready = false;                ///< this end, with that pair
-    bool settled = false;              ///< both ends
+    bool ready = false;                ///< whether this end is ready, with that pair of NICs
+    bool settled = false;              ///< whether both ends are ready
     int error_number = 0;              ///< error number of the first attempt that failed here
   };
 

@@ -124,11 +124,11 @@ struct Endpoint : rc::EndpointPath {
   std::uint64_t max_message_bytes = 0;
   bool orders_writes = true; ///< WRITEs are placed in the order of their posting
   int mtu_bytes = 0;         ///< for messages
-  double retry_seconds = 0;  ///< how long it retransmits before it fails
+  double retry_seconds = 0;  ///< how long the QP retransmits before it fails
   std::uint32_t number = 0;  ///< in its QP set
 
   std::uint32_t posted = 0;
-  std::uint32_t retired = 0;     ///< all before it are complete
+  std::uint32_t retired = 0;     ///< all WQEs before it are complete
   std::uint32_t unsignalled = 0; ///< posted after the last signalled one
   std::uint32_t fenced = 0;      ///< operations after a fence wait for all before this
   bool fence_due = false;        ///< the next request waits for READs and atomics before it

@@ -305,7 +305,7 @@ std::uint32_t Endpoints::retire(Endpoint& endpoint, std::uint32_t end, bool succ
     staging_.release(work.staging_slot);
   }
   if (endpoint.has_retired(endpoint.fenced))
-    endpoint.fenced = end; // so that it never lags by half of the index range
+    endpoint.fenced = end; // so that `fenced` never lags by half of the index range
   return count;
 }
 

@@ -217,7 +217,7 @@ void IbrcTransport::open_chosen() {
 
 void IbrcTransport::connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                             const Deadline& deadline) {
-  static_cast<void>(deadline); // the exchange has it
+  static_cast<void>(deadline); // the exchange has the deadline
   if (!peers.empty()) {
     if (nics_wanted_ && !nics_given_)
       throw no_listed_port();

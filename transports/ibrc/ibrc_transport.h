@@ -75,7 +75,7 @@ private:
     AtomicsCapabilities atomics;
     verbs::Port port;
     std::vector<verbs::GidEntry> addresses; ///< candidates
-    std::string reason;                     ///< why it cannot be used; "" if it can
+    std::string reason;                     ///< why the port cannot be used; "" if it can
   };
 
   void check_port_events();

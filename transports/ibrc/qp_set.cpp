@@ -16,7 +16,7 @@ Endpoint& QpSet::begin(int pe, std::size_t path) {
   // Atomics by message before a fence are done before later WRITEs and READs.
   if (requests_) [[unlikely]]
     requests_->await_fenced(endpoint);
-  chain_.clear(); // of an operation that failed
+  chain_.clear(); // the chain may be left from an operation that failed
   return endpoint;
 }
 

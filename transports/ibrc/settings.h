@@ -14,7 +14,7 @@ enum class AtomicsPreference : std::uint8_t { automatic, device, message };
 struct Settings {
   verbs::GidRequest gid;
   rc::PathOptions path;
-  int mtu_bytes = 0; ///< 0: the larger one that both ports have
+  int mtu_bytes = 0; ///< 0: the larger MTU that both ports support
   int qp_sets = 2;   ///< queue pairs to each peer on each NIC
   AtomicsPreference atomics = AtomicsPreference::automatic;
   int receives = 16384; ///< receives in a device's shared receive queue, at most

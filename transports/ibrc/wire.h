@@ -15,14 +15,15 @@ namespace shmemctl::ibrc {
 
 namespace wire_limits {
 inline constexpr std::size_t ports = 64;
-inline constexpr std::size_t qp_sets = 66; ///< one of them for replies
+inline constexpr std::size_t qp_sets = 66; ///< one of the sets is for replies
 } // namespace wire_limits
 
 /// A PE's capabilities for atomics.
 struct AtomicsCapabilities {
   AtomicsPreference preference = AtomicsPreference::automatic;
-  bool by_device = true;      ///< its HCAs execute them
-  std::uint32_t receives = 0; ///< receives that each of its devices can post; 0: no messages
+  bool by_device = true; ///< whether its HCAs execute atomics
+  /// Receives that each of its devices can post; 0: it receives no messages.
+  std::uint32_t receives = 0;
   bool operator==(const AtomicsCapabilities&) const = default;
 };
 
@@ -33,7 +34,7 @@ struct Summary {
     std::uint8_t gid_kinds = 0; ///< bit i: GidKind i
     bool operator==(const Port&) const = default;
   };
-  std::string reason; ///< why ibrc cannot be used there; "" if it can
+  std::string reason; ///< why that PE cannot use ibrc; "" if it can
   std::vector<Port> ports;
   AtomicsCapabilities atomics; ///< what all ports together can execute
   bool operator==(const Summary&) const = default;
@@ -60,7 +61,7 @@ struct Hello {
     bool operator==(const Nic&) const = default;
   };
   std::string host;
-  std::uint16_t wanted_mtu_bytes = 0; ///< 0: whatever both ports have
+  std::uint16_t wanted_mtu_bytes = 0; ///< 0: the MTU that both ports support
   std::uint8_t qp_sets = 1;
   std::vector<Nic> nics;
   AtomicsCapabilities atomics; ///< what these NICs can execute

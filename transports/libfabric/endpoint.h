@@ -30,7 +30,7 @@ struct Promises {
   bool gpu_memory = false;            ///< FI_HMEM: memory of GPUs may be registered
   std::size_t inject_bytes = 0;
   std::size_t max_message_bytes = 0;
-  std::size_t ordered_bytes = 0; ///< writes and atomics up to it are seen in order
+  std::size_t ordered_bytes = 0; ///< writes and atomics up to this size become visible in order
 };
 Promises promises_of(const fi_info& info, const Profile& profile);
 

@@ -15,7 +15,7 @@ class Areas {
 public:
   void add(const std::byte* base, std::size_t size_bytes, Value value) {
     areas_.emplace(
-        base, Area{size_bytes, std::move(value)}); // after those that start at the same address
+        base, Area{size_bytes, std::move(value)}); // after areas that start at the same address
     longest_bytes_ = std::max(longest_bytes_, size_bytes);
   }
   /// Removes the most recent range that starts there; does nothing if there is none.
@@ -35,7 +35,7 @@ public:
       --area;
       const auto in_area = static_cast<std::size_t>(at - area->first);
       if (in_area >= longest_bytes_)
-        break; // no range that starts there or earlier extends beyond this
+        break; // no area that starts at or before this one extends beyond it
       if (in_area < area->second.size_bytes)
         return Found{&area->second.value, area->second.size_bytes - in_area};
     }

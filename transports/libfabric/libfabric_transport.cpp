@@ -107,7 +107,7 @@ std::size_t LibfabricTransport::put_part(const Path& path, const RemoteAddress& 
       memory_.remote(path.rail_index, target, std::min(size_bytes, promises.max_message_bytes));
   void* descriptor = nullptr;
   std::uint64_t flags = 0;
-  const bool of_gpu = memory_.devices().hold(source); // no processor copies it
+  const bool of_gpu = memory_.devices().hold(source); // no processor copies GPU memory
   bool staged = blocking && !of_gpu && remote.size_bytes <= path.rail.pool().bounce_bytes();
   if (remote.size_bytes <= promises.inject_bytes && !of_gpu) {
     flags = FI_INJECT;

@@ -85,7 +85,7 @@ private:
     std::size_t rail_index;
     Rail& rail;
     ContextState& state;
-    const char* step; ///< what a wait in it is for: "put", "get"
+    const char* step; ///< purpose of waits on the path: "put", "get"
   };
 
   // Setup.
@@ -142,13 +142,14 @@ private:
   void stop_serving();
 
   TransportSetup setup_;
-  Unavailable problem_; ///< reason "": it can be used
+  Unavailable problem_; ///< reason "": the transport can be used
   Provider provider_;
   std::vector<Device> chosen_; ///< by use_nics(); none: the provider's first
   ImmediateSpace immediates_;
   Failures failures_;
   std::array<ContextState, limits::max_contexts> contexts_;
-  std::vector<std::unique_ptr<Rail>> rails_; ///< before the memory that is registered with them
+  /// Declared before the memory that is registered with the rails.
+  std::vector<std::unique_ptr<Rail>> rails_;
   MemoryMap memory_;
   bool native_atomics_ = false;
   std::atomic<std::uint32_t> next_sequence_{0};

@@ -63,7 +63,8 @@ Info Library::copy_of(const fi_info& info) const {
 
 Info Library::find(const fi_info& hints, int& error) const {
   fi_info* found = nullptr;
-  const SignalsBlocked blocked(SignalsBlocked::But::faults); // it opens CUDA, which starts threads
+  // libfabric opens CUDA, which starts threads
+  const SignalsBlocked blocked(SignalsBlocked::But::faults);
   error = -getinfo_(std::min(version_, wanted_version), nullptr, nullptr, 0, &hints, &found);
   return Info(error == 0 ? found : nullptr, {this});
 }

@@ -57,7 +57,7 @@ void MemoryMap::set_keys(int region, const std::vector<std::string>& keys) {
     if (!key || (key->size_bytes > 0 && key->by_endpoint.size() != endpoints_.size()))
       throw no_key(static_cast<int>(pe), "it sent a malformed key");
     if (key->offset_bytes == 0 && key->size_bytes > 0)
-      after[pe].clear(); // it has moved
+      after[pe].clear(); // the peer's region has moved
     if (key->size_bytes > 0)
       after[pe].push_back(*key);
   }

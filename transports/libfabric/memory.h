@@ -81,7 +81,7 @@ private:
   std::vector<const Endpoint*> endpoints_;
   RegionTable regions_;
   DeviceRegions devices_;
-  std::map<int, std::vector<std::byte*>> gpu_pieces_; ///< by region; where they begin
+  std::map<int, std::vector<std::byte*>> gpu_pieces_; ///< by region: where its pieces begin
 
   mutable std::shared_mutex areas_mutex_;
   Areas<Registrations> areas_;

@@ -18,8 +18,9 @@ namespace shmemctl::fabric {
 
 /// What a context of the transport has in flight.
 struct alignas(64) ContextState {
-  std::atomic<std::uint64_t> pending{0};         ///< operations
-  std::atomic<std::uint64_t> pending_atomics{0}; ///< among them, those that later puts may overtake
+  std::atomic<std::uint64_t> pending{0}; ///< operations
+  /// Atomics among them, which later puts may overtake.
+  std::atomic<std::uint64_t> pending_atomics{0};
   std::uint32_t endpoints = 0; ///< used since the last quiet(): a bit each; the caller's thread
 };
 
@@ -31,13 +32,13 @@ enum class OperationState : std::uint32_t { idle, in_flight, done, failed, aband
 struct alignas(64) Operation {
   static constexpr std::size_t payload_bytes = 192;
 
-  fi_context2 provider_context{}; ///< first: providers write here (FI_CONTEXT2)
+  fi_context2 provider_context{}; ///< first member: providers write here (FI_CONTEXT2)
   /// Set before the operation is posted, read when it has completed: `state` orders them.
   std::atomic<OperationState> state{OperationState::idle};
   OperationKind kind = OperationKind::write;
-  bool waited = false;     ///< a thread waits for this one, and frees it
+  bool waited = false;     ///< a thread waits for this operation, and frees it
   bool is_atomic = false;  ///< counted in pending_atomics
-  std::uint8_t events = 1; ///< completions until it is complete
+  std::uint8_t events = 1; ///< number of completions until the operation is complete
   int pe = -1;             ///< the peer
   std::uint32_t index = 0; ///< in its pool
   std::uint32_t generation = 0;

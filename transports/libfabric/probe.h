@@ -20,7 +20,7 @@ struct ProviderVariable {
 struct ProfileNeeds {
   std::string profile;
   std::vector<ProviderVariable> variables;
-  bool gdrcopy = false; ///< where there are GPUs
+  bool gdrcopy = false; ///< only on machines with GPUs
 };
 /// Nothing if there is no such profile: "tcp", "verbs", "efa", "cxi".
 std::optional<ProfileNeeds> needs_of(const std::string& profile);

@@ -19,7 +19,7 @@ struct Profile {
 
   std::uint64_t capabilities = 0; ///< FI_RMA and the like
   std::uint64_t modes = 0;        ///< required by the provider (FI_CONTEXT2)
-  int mr_mode = 0;                ///< bits of memory registration that are offered
+  int mr_mode = 0;                ///< bits of memory registration that we offer
 
   fi_cq_format cq_format = FI_CQ_FORMAT_CONTEXT;
   std::size_t cq_size = 0; ///< 0: the provider's
@@ -45,7 +45,7 @@ struct Profile {
   int endpoints = 1;               ///< for each NIC
   std::size_t operations = 1024;   ///< contexts of operations in flight, for each endpoint
   std::size_t receives = 256;      ///< receive buffers, for each endpoint
-  std::size_t bounce_buffers = 32; ///< for local memory that is not registered
+  std::size_t bounce_buffers = 32; ///< buffers for local memory that is not registered
   std::size_t bounce_bytes = std::size_t{64} << 10;
 
   std::vector<ProviderVariable> variables;

@@ -301,7 +301,7 @@ bool Rail::send_replies() {
       pool_.give(*operation);
     if (status == -FI_EAGAIN)
       break;
-    replies_.pop_front(); // also if the peer is gone: it waits no longer
+    replies_.pop_front(); // also if the peer is gone: then it waits no longer
     sent = true;
   }
   return sent;

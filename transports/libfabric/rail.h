@@ -91,7 +91,7 @@ private:
   std::mutex poll_mutex_; ///< guards everything below, and all handlers
   std::deque<Message> replies_;
   std::deque<Message> deferred_replies_; ///< replies that the last poll left for the next one
-  std::vector<Operation*> to_post_;      ///< receives that found no room
+  std::vector<Operation*> to_post_;      ///< receives for which the queue had no room
 };
 
 /// Layout of an atomic's words in its payload.

@@ -64,7 +64,7 @@ private:
 
 /// Contents of local_info().
 struct LocalInfo {
-  std::string problem; ///< why it cannot be used; the rest is empty then
+  std::string problem; ///< why the PE cannot use libfabric; then the rest is empty
   std::string provider, profile;
   std::uint32_t address_format = 0;
   bool loopback = false;
@@ -75,7 +75,7 @@ LocalInfo read_local_info(std::string_view text);
 /// How an endpoint is reached.
 struct EndpointName {
   std::string device;
-  std::string address; ///< bytes, as fi_getname() gives them
+  std::string address; ///< bytes as fi_getname() returns them
   bool operator==(const EndpointName&) const = default;
 };
 void serialize(Archive& archive, EndpointName& endpoint);

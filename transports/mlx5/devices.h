@@ -47,9 +47,9 @@ private:
   Summary::Kind kind_ = Summary::Kind::none;
   std::string reason_; ///< why there are no devices
   std::unique_ptr<Transport> below_;
-  std::vector<std::unique_ptr<Hca>> chosen_; ///< real ones, best first
-  bool ethernet_ = false;                    ///< of those
-  bool has_atomics_ = true;                  ///< of those: of 8 bytes
+  std::vector<std::unique_ptr<Hca>> chosen_; ///< real HCAs, best first
+  bool ethernet_ = false;                    ///< whether the chosen ports are Ethernet
+  bool has_atomics_ = true;                  ///< whether the chosen HCAs have atomics of 8 bytes
   std::vector<std::shared_ptr<EmulatedPaths>> paths_;
 };
 

@@ -164,7 +164,7 @@ private:
   std::unique_ptr<QueueMemory> memory_;
   HostQp queue_;
   Ticket last_ = 0;
-  Ticket fenced_ = 0;   ///< what other endpoints must wait for
+  Ticket fenced_ = 0;   ///< ticket that other endpoints must wait for
   Ticket fence_at_ = 0; ///< the last WQE before the last fence
   unsigned unrung_ = 0; ///< WQEs since the last doorbell
   bool fence_due_ = false, atomics_fence_due_ = false, responses_due_ = false;

@@ -62,7 +62,8 @@ struct PeerInfo {
   std::uint8_t mtu = 0;          ///< the verbs' number: 1 is 256 bytes, 5 is 4096
   std::uint8_t ethernet = 0;     ///< 0 or 1
   std::uint8_t capabilities = 0; ///< Capabilities
-  std::uint64_t device_id = 0;   ///< which HCA of the job: the emulated one finds its peer by it
+  /// Number of the HCA in the job: an emulated one finds its peer by it.
+  std::uint64_t device_id = 0;
   std::array<std::uint8_t, 16> gid{};
 
   bool operator==(const PeerInfo&) const = default;
@@ -90,7 +91,7 @@ struct MemoryRequest {
   std::size_t size_bytes = 0;
   unsigned access = access_all;
   std::shared_ptr<const DeviceMemory> gpu =
-      nullptr; ///< the device that owns it; nullptr: host memory
+      nullptr; ///< the device that owns the memory; nullptr: host memory
 };
 
 struct QpOptions {

@@ -11,10 +11,10 @@ namespace shmemctl::rc {
 /// Which peer and which ports a QP connects. Endpoints derive from it.
 struct EndpointPath {
   int pe = 0;
-  std::size_t path = 0;      ///< among those to this peer
+  std::size_t path = 0;      ///< number among the paths to this peer
   std::size_t port = 0;      ///< port of this PE
   std::size_t peer_port = 0; ///< port of the peer
-  bool active = false;       ///< in its QP set's list of those with work in flight
+  bool active = false; ///< whether it is in its QP set's list of endpoints with work in flight
 };
 
 /// By number, by peer and path, and those that have work in flight. Not thread safe.

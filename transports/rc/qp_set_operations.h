@@ -13,9 +13,9 @@ namespace shmemctl::rc {
 
 /// When the HCA is notified of a posted request.
 enum class Doorbell {
-  now,   ///< at once, and of the requests posted before it
+  now,   ///< notify the NIC at once of this request and those posted before it
   later, ///< together with a later request of the same operation
-  lazy   ///< nobody waits for it yet: it may be notified of several operations together
+  lazy   ///< no caller waits for it yet: the NIC may be notified of several operations together
 };
 
 /// Thread safe: a lock is held over each operation. Operations of a QP set on one PE and one path
@@ -132,7 +132,7 @@ private:
         self().wait(endpoint, step);
       return;
     }
-    std::size_t used = 0; // the first ones
+    std::size_t used = 0; // entries in use: the first ones
     for_each_stripe(whole, self().paths_to(pe), [&](std::size_t path, const NicTransfer& part) {
       transfer_over(self().begin(pe, path), part, Doorbell::now);
       used = path + 1;

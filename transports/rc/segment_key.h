@@ -20,8 +20,8 @@ struct RdmaAddress {
 /// Memory that a PE has registered: a part of a region.
 struct SegmentKey {
   std::uint64_t offset_bytes = 0;  ///< in the region
-  std::uint64_t size_bytes = 0;    ///< 0: there is nothing new
-  std::uint64_t address = 0;       ///< there, of the segment's first byte
+  std::uint64_t size_bytes = 0;    ///< 0: nothing new
+  std::uint64_t address = 0;       ///< address of the segment's first byte at that PE
   std::vector<std::uint32_t> keys; ///< rkeys, by port of that PE
   std::string below = {};          ///< the key of a transport below; "" if there is none
   bool operator==(const SegmentKey&) const = default;

@@ -26,7 +26,7 @@ struct NicTransfer {
 
   Direction direction = Direction::put;
   RemoteAddress remote;
-  std::byte* local = nullptr; ///< only read from if it is a put's
+  std::byte* local = nullptr; ///< only read from if the transfer is a put
   std::size_t size_bytes = 0;
   bool stage = false; ///< copy at once: the caller wants its memory back
   bool await = false; ///< will be waited for
@@ -79,9 +79,10 @@ struct Sge {
 /// A part of a transfer that one work request carries.
 struct Piece {
   NicTransfer transfer;
-  const SegmentKey& segment;           ///< holds all of it
-  const Registration* local = nullptr; ///< holds all of it; nullptr: it goes through a staging slot
-  bool last = false;                   ///< whether it is the last of its transfer
+  const SegmentKey& segment; ///< a segment that holds all of it
+  /// A registration that holds all of it; nullptr: it goes through a staging slot.
+  const Registration* local = nullptr;
+  bool last = false; ///< whether it is the last of its transfer
 
   RdmaAddress remote(std::size_t peer_port) const {
     return segment.at(transfer.remote.offset_bytes, peer_port);

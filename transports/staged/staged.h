@@ -142,7 +142,7 @@ private:
   std::atomic<bool> stop_{false}, failed_{false};
   mutable std::mutex error_mutex_;
   std::optional<Error> error_;
-  std::thread agent_; ///< last: it uses the others
+  std::thread agent_; ///< declared last: the thread uses the other members
 };
 
 } // namespace shmemctl

@@ -59,7 +59,7 @@ std::shared_ptr<const UcxApi> open_ucx(const std::string& file, std::string& why
   // UCX installs handlers that print stack traces.
   const SignalDispositions keep;
   DynamicLibrary::Needs needs;
-  needs.stay_loaded = true; // it has threads, and patches the C library's memory functions
+  needs.stay_loaded = true; // UCX has threads, and patches the C library's memory functions
   std::optional<DynamicLibrary> library = DynamicLibrary::open({file}, &why, needs);
   if (!library) {
     why += std::string("; ") + package;

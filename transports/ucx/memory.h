@@ -39,7 +39,7 @@ private:
   struct Region {
     std::byte* base = nullptr;
     std::vector<UcxPiece> pieces;
-    std::uint64_t size_bytes = 0; ///< that the pieces cover
+    std::uint64_t size_bytes = 0; ///< bytes that the pieces cover
   };
   void extend(Region& region, std::uint64_t size_bytes);
   UcxPiece map(std::byte* base, std::uint64_t offset_bytes, std::uint64_t size_bytes);

@@ -644,7 +644,7 @@ void UcxTransport::post(OrderedTurn& turn, const RemoteAddress& target,
   how.user_data = &values;
   how.datatype = ucp_dt_make_contig(request.size_bytes);
   if (op == UCP_ATOMIC_OP_SWAP || op == UCP_ATOMIC_OP_CSWAP) {
-    how.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER; // UCX has them only with a reply
+    how.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER; // UCX has these atomics only with a reply
     how.reply_buffer = &values.reply;
   } else {
     // UCX 1.13 leaves the completion of these as the request's last user had it, and calls it if

@@ -124,7 +124,7 @@ void UcxWorker::close_endpoints() {
     ucp_request_param_t how{};
     if (!each.complete) {
       if (!each.peer->reports_errors) {
-        each.request = nullptr; // there is no force; it goes with the worker
+        each.request = nullptr; // UCX cannot force the close; the endpoint goes with the worker
         continue;
       }
       how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -216,7 +216,7 @@ void UcxWorker::renew_keys(UcxPeer& peer, int region, UcxPeer::Keys& keys) {
     if (at < unpacked.size() && (*now)[at] == (*keys.pieces)[at])
       unpacked[at] = keys.unpacked[at];
     else
-      old_keys_.push_back(keys.unpacked[at]); // operations with it may be in flight
+      old_keys_.push_back(keys.unpacked[at]); // operations with the old key may be in flight
   keys.pieces = now;
   keys.unpacked = std::move(unpacked);
 }

@@ -24,8 +24,8 @@ struct UcxRemote {
   std::string host;
   std::string address;         ///< address of the worker that serves its memory
   std::string presence;        ///< UcxPresence of a PE whose end UCX may not notice; "": it does
-  bool in_memory = false;      ///< UCX may reach it through memory
-  bool handles_errors = false; ///< UCX can monitor it
+  bool in_memory = false;      ///< whether UCX may reach the PE through memory
+  bool handles_errors = false; ///< whether UCX can monitor the PE
 };
 
 /// One peer as one worker reaches it.
@@ -125,7 +125,7 @@ private:
   void renew_keys(UcxPeer& peer, int region, UcxPeer::Keys& keys);
   struct Closing {
     UcxPeer* peer;
-    void* request; ///< as UCX returned it
+    void* request; ///< request as UCX returned it
     bool complete = false;
   };
   /// @param while_well gives up peers that have failed

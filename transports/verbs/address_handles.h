@@ -20,9 +20,9 @@ struct PortAddress {
 /// What making an address handle to it ended with.
 struct AddressOutcome {
   PortAddress address;
-  std::string text;     ///< "10.0.0.1", "LID 7"; "" if it was not tried
-  int error_number = 0; ///< errno of ibv_create_ah; 0 if it made one
-  std::string untried;  ///< why it was not tried, in one clause; "" if it was
+  std::string text;     ///< "10.0.0.1", "LID 7"; "" if no address handle was tried
+  int error_number = 0; ///< errno of ibv_create_ah; 0 on success
+  std::string untried;  ///< why no address handle was tried, in one clause; "" if one was
 };
 
 struct AddressOutcomes {

@@ -22,7 +22,7 @@ struct Port {
   std::uint16_t lid = 0;
   int mtu_bytes = 0;                   ///< active MTU
   std::uint64_t max_message_bytes = 0; ///< largest message of one work request
-  std::vector<GidEntry> gids;          ///< without empty ones
+  std::vector<GidEntry> gids;          ///< without empty entries
 };
 
 /// One that is open. The object does not move: others point to it.
@@ -74,9 +74,9 @@ struct LeftOut {
 };
 
 struct Survey {
-  std::vector<std::unique_ptr<Device>> devices; ///< those with RC queue pairs that open, by name
+  std::vector<std::unique_ptr<Device>> devices; ///< devices with RC queue pairs that open, by name
   std::vector<LeftOut> left_out;
-  std::vector<std::string> unseen; ///< devices that libibverbs does not list, and the kernel does
+  std::vector<std::string> unseen; ///< devices that the kernel lists and libibverbs does not
   /// Why there is no device; "" if there is one.
   std::string reason() const;
 };

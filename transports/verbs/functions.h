@@ -37,7 +37,8 @@ struct Functions {
   decltype(&::ibv_create_qp) create_qp = nullptr;
   decltype(&::ibv_modify_qp) modify_qp = nullptr;
   decltype(&::ibv_destroy_qp) destroy_qp = nullptr;
-  decltype(&::ibv_create_ah) create_ah = nullptr; ///< only doctor's trial needs it, and the next
+  /// Only doctor's trial needs this function, and the next one.
+  decltype(&::ibv_create_ah) create_ah = nullptr;
   decltype(&::ibv_destroy_ah) destroy_ah = nullptr;
   decltype(&::ibv_get_async_event) get_async_event = nullptr;
   decltype(&::ibv_ack_async_event) ack_async_event = nullptr;

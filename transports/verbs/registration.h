@@ -25,10 +25,10 @@ using ExportDmaBuf = std::function<std::optional<DmaBuf>(std::uintptr_t address,
 /// Availability of the methods for GPU memory.
 struct DeviceMemoryPaths {
   ExportDmaBuf export_dma_buf;  ///< empty if the driver has none
-  std::string no_export_reason; ///< why it is empty
-  std::string dma_buf_off;      ///< the option that forbids it; "" if none does
+  std::string no_export_reason; ///< why `no_export` is empty
+  std::string dma_buf_off;      ///< the option that forbids dma-buf; "" if none does
   bool library_has_dma_buf = false;
-  std::string peer_memory_off;    ///< the option that forbids it; "" if none does
+  std::string peer_memory_off;    ///< the option that forbids peer memory; "" if none does
   std::string peer_memory_module; ///< "" if none is loaded
 };
 
@@ -43,7 +43,7 @@ const char* to_string(RegistrationMethod method);
 
 struct PathChoice {
   std::vector<RegistrationMethod> methods; ///< to try, in this order
-  std::vector<std::string> reasons;        ///< why others are not among them: one clause each
+  std::vector<std::string> reasons;        ///< why other ports are not among them: one clause each
 };
 /// Host memory is registered as it is; a GPU's by dma-buf, then through peer memory.
 PathChoice choose_paths(MemoryKind kind, const DeviceMemoryPaths& known);

@@ -217,7 +217,7 @@ void CounterSampler::read_interface(std::size_t port, PortSample& sample) {
   if (first == counters.size())
     return;
   const std::vector<NamedCounter> now = ask_interface(ports_[port]);
-  std::size_t next = 0; // both are in the driver's order
+  std::size_t next = 0; // both lists are in the driver's order
   for (std::size_t i = first; i < counters.size(); ++i) {
     std::size_t tried = 0;
     while (tried < now.size() && now[next % now.size()].name != counters[i].key) {

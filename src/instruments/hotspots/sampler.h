@@ -17,7 +17,7 @@ namespace shmemctl {
 struct CounterSource {
   std::string counter; ///< "port_xmit_data_bytes", "out_of_sequence", "netdev_tx_bytes"
   std::string path;    ///< its file; "" for a line of `ethtool -S`
-  std::string key;     ///< its name in that text
+  std::string key;     ///< the counter's name in that text
   unsigned scale = 1;  ///< value of one count in the counter's unit
 };
 
@@ -26,7 +26,7 @@ struct CounterSource {
 struct MeasuredPort {
   std::string device;
   int port = 1;
-  std::string netdev; ///< "" if it has none
+  std::string netdev; ///< "" if the port has none
   bool rdma = false;
   bool software = false; ///< Soft-RoCE or siw: carried by the network interface; its reported rate
                          ///< is meaningless
@@ -53,7 +53,7 @@ using NodeSample = std::vector<PortSample>; ///< in the order of CounterSampler:
 
 /// What a sample reads.
 enum class SampleDepth {
-  load, ///< the load counters (is_load_counter()) that are files
+  load, ///< the load counters (is_load_counter()) that are read from files
   all   ///< every file, and `ethtool -S`, for which some drivers query the firmware
 };
 /// Whether files stay open between samples: that makes many samples cheaper; reopening needs fewer

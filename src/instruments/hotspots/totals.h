@@ -64,7 +64,7 @@ NodeTotals compare_trees(const Sysroot& before, const Node& node_before, const S
 /// Which counters are included when there is no room for all.
 enum class CounterDetail {
   all,
-  changed, ///< those that changed, load counters, and those without a usable value
+  changed, ///< the changed ones, load counters, and those without a usable value
   load,    ///< load counters only
   none
 };

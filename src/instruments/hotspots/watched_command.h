@@ -36,7 +36,7 @@ public:
   bool signal_all(int signal) const;
 
 private:
-  std::set<pid_t> foreign_; ///< children that this process had before, and the guard
+  std::set<pid_t> foreign_; ///< children that this process had before, and the guard process
   Guard guard_;
   Subreaper subreaper_;
   std::string id_;

@@ -107,7 +107,8 @@ Members those(const Members& members, Doing doing) {
 /// Local ranks that a host lacks: "3, 5", "3 on node7". Whether a whole host is missing is not
 /// known: inspect may run on some of a job's hosts only.
 std::string missing_ranks(const Members& members) {
-  std::map<std::string, std::pair<std::set<int>, int>> hosts; // ranks that are there, and how many
+  // the ranks that are present, and how many there should be
+  std::map<std::string, std::pair<std::set<int>, int>> hosts;
   for (const JobMember* member : members) {
     std::pair<std::set<int>, int>& host = hosts[member->host];
     if (member->local_rank)

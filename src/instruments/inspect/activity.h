@@ -27,7 +27,7 @@ const char* to_string(Doing doing);
 struct Activity {
   Doing doing = Doing::waits;
   std::string wait;           ///< "futex (futex_wait_queue)"; "" if it does not wait
-  std::optional<double> cpus; ///< that it used while it was watched
+  std::optional<double> cpus; ///< CPUs that it used while it was watched
   std::vector<std::pair<int, std::string>> compilers; ///< PID and name
   /// How busy its kernels keep the GPU that it uses most; empty if that is unknown.
   std::optional<unsigned> gpu_busy_percent = std::nullopt;
@@ -75,7 +75,7 @@ struct JobVerdict {
   std::optional<int> awaited;                      ///< PID
   std::optional<int> awaited_rank;
   std::string awaited_host;  ///< "" on one node alone
-  bool rank_missing = false; ///< the verdict names a local rank that is not there
+  bool rank_missing = false; ///< the verdict names a local rank that is not running
   bool guess = false;        ///< the verdict is a guess
 };
 

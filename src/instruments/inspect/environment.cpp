@@ -157,7 +157,7 @@ std::string missed_name(std::string_view name, const Libraries& libraries, const
   if (prefix.family != Family::ucx)
     return {};
   const std::string_view whole = name.substr(std::string_view(prefix.text).size());
-  constexpr std::size_t longest = 256; // the distance takes the product of both lengths
+  constexpr std::size_t longest = 256; // the distance costs the product of both lengths
   if (whole.find('_') == std::string_view::npos || whole.size() > longest)
     return {};
   const std::vector<std::string> spelled = spellings(name, prefix.family);
@@ -194,7 +194,7 @@ void judge(Variable& variable, const Prefix& prefix, const Libraries& libraries)
         of_family
             ? std::any_of(names.begin(), names.end(),
                           [&library](const std::string& name) { return library->knows(name); })
-            : library->knows(variable.name); // an extension may read it
+            : library->knows(variable.name); // an extension of the library may read the variable
     if (known) {
       variable.nearest = missed_name(variable.name, libraries, prefix);
       variable.status = variable.nearest.empty() ? "known" : "ignored";

@@ -14,9 +14,9 @@ namespace shmemctl::inspect {
 struct Variable {
   std::string name, value; ///< a secret's value is replaced
   std::string status;      ///< "known", "ignored", "unchecked"
-  std::string library;     ///< the file that knows it, or that was asked
+  std::string library;     ///< the file that knows the name, or that was asked
   std::string nearest;     ///< for a variable that is ignored: a name that the library knows
-  std::string note;        ///< why it is unchecked
+  std::string note;        ///< why the variable is unchecked
 };
 
 /// The variables with those prefixes, by name.

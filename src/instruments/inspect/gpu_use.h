@@ -33,7 +33,7 @@ struct DrivenGpu {
 
 struct GpuProcesses {
   std::vector<DrivenGpu> gpus; ///< by index
-  bool known = false;          ///< the driver was asked, or a recording has it
+  bool known = false;          ///< whether the driver was asked, or a recording contains the answer
   std::vector<Skipped> skipped;
 };
 

@@ -38,7 +38,7 @@ struct Inspected {
   std::vector<std::string> rdma_devices; ///< open, or with queue pairs
   std::optional<RdmaUse> rdma;           ///< empty: the kernel's account is not known
   std::vector<GpuUse> gpus;
-  std::vector<ExpectedPorts> expected_ports; ///< that its libraries would choose
+  std::vector<ExpectedPorts> expected_ports; ///< ports that its libraries would choose
 };
 
 /// A process that was not inspected.

@@ -20,7 +20,7 @@ namespace shmemctl::inspect {
 struct HostInspection {
   std::string host;
   std::string processes; ///< the report's `processes` as JSON on one line
-  Findings findings;     ///< without those about whom the ranks wait for
+  Findings findings;     ///< without findings about processes for which the ranks wait
   std::vector<JobMember> members;
   std::vector<NicCounter> counters;
 };
@@ -33,7 +33,7 @@ HostInspection host_inspection(const Inspection& inspection, const nlohmann::jso
 /// What all nodes found together.
 struct JobInspection {
   nlohmann::json processes; ///< each with its `host`, and the verdict on the whole job
-  Findings findings;        ///< equal ones of several hosts are one, whose subject names the hosts
+  Findings findings; ///< equal findings of several hosts are one, whose subject names the hosts
   std::vector<NicCounter> counters;
 };
 /// @param whole all processes of the nodes were looked at, not only some that were named

@@ -160,7 +160,7 @@ NetlinkAnswer NetlinkSocket::dump(int type, std::string_view body) {
       answer.error_number = got < 0 ? errno : ECONNRESET;
       return answer;
     }
-    if (sender.nl_pid == 0) // the kernel; other processes may send as well
+    if (sender.nl_pid == 0) // from the kernel; other processes may send as well
       add_netlink_messages(std::string_view(datagram).substr(0, static_cast<std::size_t>(got)),
                            sequence_, answer);
   }

@@ -32,8 +32,8 @@ std::string netlink_dump_request(int type, std::uint32_t sequence, std::string_v
 /// What the kernel has answered so far.
 struct NetlinkAnswer {
   std::vector<std::string> bodies; ///< bodies of the messages, without their headers
-  bool ended = false;              ///< its end was there, or an error
-  int error_number = 0;            ///< errno that the kernel, or the socket, gave
+  bool ended = false;              ///< whether the end of the answer arrived, or an error
+  int error_number = 0;            ///< errno from the kernel, or from the socket
 };
 /// Adds the messages of a datagram that answer `sequence`. What is malformed ends the datagram.
 void add_netlink_messages(std::string_view datagram, std::uint32_t sequence, NetlinkAnswer& to);

@@ -383,7 +383,7 @@ private:
         continue;
       const std::string list = nccl_list(*placed.user->process);
       if (!list.empty() && list.front() != '=')
-        return; // prefixes and exclusions: what they select is not computed
+        return; // prefixes and exclusions: the NICs that they select are not computed
       members.push_back(&placed);
       request.gpus.push_back(placed.gpus.front());
       request.nccl_ib_hca.push_back(list);
@@ -436,7 +436,7 @@ private:
         (each.by == "NCCL" ? nccl : nvshmem) = true;
       }
       if (both && !(nvshmem && nccl))
-        continue; // either may have made them
+        continue; // either library may have made the queue pairs
       std::vector<UsedPort> others;
       for (const UsedPort& used : placed.ports)
         if (expected.count(port_name(used.device, used.port)) == 0)

@@ -127,7 +127,7 @@ public:
     read_descriptors();
     read_connections();
     read_threads();
-    if (!read_stat(sysroot_, process_.pid)) // what was read may be half of it
+    if (!read_stat(sysroot_, process_.pid)) // a process that ends may be read in part only
       return std::nullopt;
     return std::move(process_);
   }

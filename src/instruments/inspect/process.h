@@ -69,7 +69,8 @@ struct Thread {
   char state = '?';
   std::uint64_t cpu_ticks = 0;
   std::string wchan;               ///< the kernel function in which it sleeps; "" if unknown
-  std::optional<long> system_call; ///< its number; empty if it runs or that is not readable
+  std::optional<long> system_call; ///< number of the system call; empty if the process runs or the
+                                   ///< number is not readable
 };
 
 /// What could not be read, and why.
@@ -84,14 +85,15 @@ struct Process {
   std::string user_name;        ///< by /etc/passwd, else the number
   std::string exe;              ///< "" if it is not readable
   std::vector<std::string> command;
-  std::optional<std::map<std::string, std::string>> environment; ///< as it was when it was started
-  std::map<std::string, std::string> status;                     ///< "CapEff" -> "000001ffffffffff"
+  /// The environment as it was when the process was started.
+  std::optional<std::map<std::string, std::string>> environment;
+  std::map<std::string, std::string> status; ///< "CapEff" -> "000001ffffffffff"
   std::optional<std::vector<MappedFile>> maps;
   std::string limits;                            ///< the text of /proc/PID/limits
   std::map<std::string, std::string> namespaces; ///< "net" -> "net:[4026531840]"
   std::vector<OpenFile> devices;                 ///< below /dev/infiniband, /dev/nvidia*, /dev/kfd
   std::vector<std::uint64_t> sockets;            ///< inodes
-  std::vector<TcpConnection> connections;        ///< those of its sockets
+  std::vector<TcpConnection> connections;        ///< connections of its sockets
   std::vector<Thread> threads;
   std::vector<Skipped> skipped;
 };

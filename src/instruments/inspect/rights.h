@@ -14,7 +14,7 @@ struct Rights {
   std::string seccomp; ///< "off", "strict", "filter"; "" if it is unknown
   std::optional<bool> no_new_privileges;
   std::string effective_capabilities;        ///< hexadecimal, as the kernel writes them
-  std::vector<std::string> other_namespaces; ///< "net": those that are not ours
+  std::vector<std::string> other_namespaces; ///< "net": namespaces that differ from ours
   std::string locked_memory;                 ///< soft limit in bytes, or "unlimited"
   std::vector<std::string> devices;          ///< open, each once: "/dev/infiniband/uverbs0"
   std::vector<std::string> imex_channels;    ///< open: "channel0"

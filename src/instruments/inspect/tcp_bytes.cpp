@@ -6,7 +6,7 @@
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
-#include <linux/tcp.h> // its tcp_info has bytes_acked, that of <netinet/tcp.h> has not
+#include <linux/tcp.h> // its tcp_info has bytes_acked, which that of <netinet/tcp.h> lacks
 #include <optional>
 #include <sys/socket.h>
 #include <system_error>

@@ -65,7 +65,8 @@ void kill_all_with(const std::string& entry) {
       found = true;
     }
     quiet_rounds = found ? 0 : quiet_rounds + 1;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10)); // wait for the kernel to end them
+    // wait until the kernel has ended the processes
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
 

@@ -113,7 +113,7 @@ void LaunchJob::read_progress() {
   if (!words.empty())
     status_->say(words);
   else
-    progress_.reset(); // nothing although it was readable: PE 0 has ended
+    progress_.reset(); // readable, but empty: PE 0 has ended
 }
 
 void LaunchJob::show_progress() {
@@ -322,7 +322,7 @@ bool LaunchJob::anything_left() const {
 
 void LaunchJob::signal_pes(int signal) const {
   for (const Pe& pe : pes_)
-    if (pe.pid > 0 && !pe.ended) // not reaped, so the number is still its own
+    if (pe.pid > 0 && !pe.ended) // the PE has not been reaped, so its PID is still its own
       ::kill(-pe.pid, signal);
 }
 
@@ -332,7 +332,7 @@ void LaunchJob::signal_everything(int signal) const {
     if (pe.pid > 0 && !pe.ended)
       groups.insert(pe.pid);
   signal_pes(signal);
-  signal_pes(SIGCONT); // one that is stopped could not act on it
+  signal_pes(SIGCONT); // a stopped PE could not handle the signal
   for (const ProcessName& process : descendants(::getpid(), foreign_))
     if (groups.count(::getpgid(process.pid)) == 0) {
       signal_process(process, signal);

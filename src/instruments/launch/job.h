@@ -94,8 +94,8 @@ private:
   const LaunchRequest& request_;
   SignalGate signals_; // blocked before any thread starts
   Subreaper subreaper_;
-  std::set<pid_t> foreign_; ///< children that this process had before, and the guard
-  Guard guard_;             // forked while there is one thread
+  std::set<pid_t> foreign_; ///< children that this process had before, and the guard process
+  Guard guard_;             // forked while this process has one thread
   OpenFilesLimit open_files_;
   std::string id_;
   OutputSink out_{1}, err_{2};

@@ -46,7 +46,7 @@ struct LaunchResult {
   std::vector<PeEnd> ends;  ///< by PE
   bool error_shown = false; ///< a PE's own error was passed on (LaunchRequest::one_error)
   bool timed_out = false;
-  std::vector<int> late_pes;  ///< those that still ran when the deadline passed
+  std::vector<int> late_pes;  ///< PEs that still ran when the deadline passed
   std::vector<int> forwarded; ///< signals that were passed on, in order of arrival
 };
 

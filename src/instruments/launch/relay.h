@@ -49,14 +49,14 @@ private:
   void append(const OutputStream& from, const std::string& text);
 
   int descriptor_;
-  FileDescriptor nonblocking_; ///< the same file, opened anew; none where that is not possible
+  FileDescriptor nonblocking_; ///< the same file, opened anew; none if that is not possible
   bool socket_ = false, file_ = false;
   std::function<void()> before_writing_;
   std::string waiting_;
   std::size_t written_ = 0; ///< how much of waiting_ has been written
   int error_number_ = 0;
   bool mid_line_ = false;
-  std::size_t lost_bytes_ = 0;                        ///< since it broke
+  std::size_t lost_bytes_ = 0;                        ///< bytes lost since the stream broke
   std::map<std::string, const OutputStream*> errors_; ///< lines passed on, with the stream of each
   const OutputStream* last_ = nullptr;                ///< the stream that wrote last
   const OutputStream* owner_ = nullptr; ///< the stream in the middle of a very long line
@@ -109,7 +109,7 @@ private:
   std::string kept_;      ///< not passed on yet
   std::string tail_;      ///< end of everything that was read
   bool in_line_ = false;  ///< a part of the current line has been passed on
-  bool left_out_ = false; ///< the last line was an error that was passed on before
+  bool left_out_ = false; ///< the last line was an error that was passed on before, and was omitted
 };
 
 } // namespace shmemctl

@@ -70,7 +70,8 @@ void SignalGate::stop_here() {
   sigemptyset(&stop);
   sigaddset(&stop, SIGTSTP);
   ::raise(SIGTSTP);
-  pthread_sigmask(SIG_UNBLOCK, &stop, nullptr); // the process stops here
+  // the process is stopped here, by the pending signal
+  pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
   pthread_sigmask(SIG_BLOCK, &stop, nullptr);
 }
 

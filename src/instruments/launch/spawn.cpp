@@ -127,7 +127,8 @@ Pipe Pipe::make() {
 void fill_standard_descriptors() {
   for (int standard = 0; standard <= 2; ++standard)
     if (::fcntl(standard, F_GETFD) < 0)
-      static_cast<void>(::open("/dev/null", O_RDWR)); // gets the lowest number that is free
+      // open() returns the lowest number that is free
+      static_cast<void>(::open("/dev/null", O_RDWR));
 }
 
 namespace {

@@ -23,7 +23,7 @@ struct SpawnRequest {
   int standard_output = -1, standard_error = -1;
   std::optional<rlimit> open_files; ///< its limit
   CpuSet cpus = {};                 ///< its CPUs; empty: as this process
-  int inherited = -1;               ///< a descriptor that it keeps, under the same number
+  int inherited = -1;               ///< a descriptor that the child keeps, under the same number
 };
 
 /// A forked child. It leads its own process group, and dies with this process (PR_SET_PDEATHSIG; a

@@ -21,7 +21,7 @@ struct FileRange {
 /// Symbol versions that a file needs of another one.
 struct NeededVersions {
   std::string file;                  ///< soname: "libmlx5.so.1"
-  std::vector<std::string> versions; ///< without weak ones, which may be missing
+  std::vector<std::string> versions; ///< without weak versions, which may be missing
 };
 
 struct ElfFacts {

@@ -137,7 +137,7 @@ void add_unrecorded(const Sysroot& sysroot, PythonSite& site) {
   for (const std::string& folder : folders)
     for (const std::string& name : sysroot.list(site.folder + "/" + folder))
       if (library_kind(name) != nullptr)
-        site.libraries[folder + name]; // without an owner if it is new
+        site.libraries[folder + name]; // a new entry is added without an owner
 }
 
 } // namespace
@@ -166,7 +166,7 @@ search_order(const Sysroot& sysroot, std::string_view library_path,
              const std::vector<std::string>& folders) {
   SearchOrder order(sysroot);
   std::string separated(library_path);
-  std::replace(separated.begin(), separated.end(), ';', ':'); // the loader takes both
+  std::replace(separated.begin(), separated.end(), ';', ':'); // the loader accepts both separators
   for (const std::string& folder : split(separated, ':'))
     if (starts_with(folder, "/"))
       order.add_folder(folder, "LD_LIBRARY_PATH");
@@ -195,7 +195,7 @@ std::string package_name(std::string_view name) {
 
 std::vector<ExactRequirement> exact_requirements(std::string_view metadata) {
   std::vector<ExactRequirement> requirements;
-  bool in_header = true; // the description below it may have any rows
+  bool in_header = true; // the description below the header may have any rows
   each_row(metadata, [&](std::string_view row) {
     in_header = in_header && !row.empty();
     constexpr std::string_view key = "Requires-Dist:";

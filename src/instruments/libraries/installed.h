@@ -27,7 +27,7 @@ std::vector<CacheEntry> parse_loader_cache(std::string_view bytes);
 /// A communication library where the loader looks.
 struct InstalledFile {
   std::string name;   ///< "libnccl.so.2"
-  std::string path;   ///< as it is found
+  std::string path;   ///< the path as it was found
   std::string file;   ///< the path with links resolved
   std::string origin; ///< "LD_LIBRARY_PATH", "/etc/ld.so.cache", "the loader's folders"
 };

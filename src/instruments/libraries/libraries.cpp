@@ -348,7 +348,7 @@ std::shared_ptr<const Library> LibraryReader::installed(const std::string& path)
 
 std::string LibraryReader::path_of(const MappedFile& file, const MappingProcess& process) const {
   const std::string folder = "/proc/" + std::to_string(process.pid);
-  if (file.deleted) // its bytes are not those of a new file of its name
+  if (file.deleted) // a new file of that name has other bytes
     return folder + "/map_files/" + file.range;
   const bool elsewhere = sysroot_.live() ? !process.mount_namespace.empty() &&
                                                process.mount_namespace != own_mount_namespace_

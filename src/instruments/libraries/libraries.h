@@ -21,8 +21,9 @@ struct MappedFile {
   std::string path;        ///< as the process sees it, without " (deleted)"
   std::string device;      ///< "fd:01", hexadecimal as the kernel writes it
   std::uint64_t inode = 0; ///< not 0
-  bool deleted = false;    ///< it has no name any more: removed, or another file has its name
-  std::string range;       ///< its first mapping: "7f00-7f10", a name in /proc/PID/map_files
+  /// The file has no name any more: it was removed, or another file has the name.
+  bool deleted = false;
+  std::string range; ///< its first mapping: "7f00-7f10", a name in /proc/PID/map_files
 
   bool operator==(const MappedFile&) const = default;
 };
@@ -72,7 +73,7 @@ struct Library {
   std::string stem;
   std::string version;        ///< "" if it is unknown
   std::string version_source; ///< "text in the file", "file name", "package"; or why it is unknown
-  std::string owner;          ///< "nvidia-nccl-cu12 2.21.5"; "" if no package is known to have it
+  std::string owner; ///< "nvidia-nccl-cu12 2.21.5"; "" if no known package contains the file
   /// "unchanged", "deleted", "replaced", "overwritten", "not compared"; "installed" of one that was
   /// not found in a process.
   std::string state;
@@ -82,7 +83,7 @@ struct Library {
   /// text only once that is the end of another one. In front of one that is a whole text is
   /// \x01.
   std::string names;
-  std::vector<std::string> asked_versions; ///< symbol versions that it asks for at run time
+  std::vector<std::string> asked_versions; ///< symbol versions that it looks up at run time
   /// Of an extension with NVSHMEM's device library in it.
   std::string nvshmem_inside;
   bool has_ibgda_state = false; ///< it reads the state of NVSHMEM's IBGDA transport

@@ -25,9 +25,9 @@ using Routing = std::vector<RankRouting>;
 
 enum class RoutingKind {
   uniform,     ///< every expert alike
-  zipf,        ///< the i-th most popular expert as 1/i; which that is follows from the seed
+  zipf,        ///< the i-th most popular expert as 1/i; the seed decides which expert that is
   one_rank,    ///< only experts of rank 0
-  hot_expert,  ///< every token chooses expert 0, and others as uniform
+  hot_expert,  ///< every token chooses expert 0, and further experts as in uniform
   empty_ranks, ///< ranks with odd numbers get nothing
   grouped      ///< experts in groups; each token first chooses groups, then experts of these
 };
@@ -40,10 +40,10 @@ RoutingKind parse_routing_kind(const std::string& name);
 struct RoutingRequest {
   RoutingKind kind = RoutingKind::uniform;
   std::uint64_t seed = 1;
-  std::int32_t tokens = 0;         ///< tokens of each rank; shape.max_tokens is only the limit
-  bool uneven = false;             ///< rank 0 has all `tokens`, the last one none, others between
-  bool fewer_by_rank = false;      ///< rank r has r tokens fewer, but one at least
-  std::int32_t masked_percent = 0; ///< percentage of the choices that become no_expert
+  std::int32_t tokens = 0; ///< tokens of each rank; shape.max_tokens is only the limit
+  bool uneven = false; ///< rank 0 has all `tokens`, the last rank none, the others numbers between
+  bool fewer_by_rank = false;              ///< rank r has r tokens fewer, but one at least
+  std::int32_t masked_percent = 0;         ///< percentage of the choices that become no_expert
   std::int32_t groups = 1, top_groups = 1; ///< groups of RoutingKind::grouped
   /// Which of many calls of the same model: other choices, but as many tokens and the same experts
   /// popular. Call 0 is what `moe` runs.

@@ -25,8 +25,8 @@ struct Shape {
   std::int32_t n_experts = 1;  ///< experts of all ranks together
   std::int32_t top_k = 1;      ///< experts that a token chooses; some may be masked (no_expert)
   std::int32_t hidden = 8;     ///< channels of a token
-  std::int32_t max_tokens = 0; ///< that a rank may send: its capacity
-  std::int32_t expert_alignment = 1; ///< counts per expert are rounded up to a multiple of it
+  std::int32_t max_tokens = 0; ///< tokens that a rank may send: its capacity
+  std::int32_t expert_alignment = 1; ///< counts per expert are rounded up to a multiple of this
 
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t local_experts() const { return n_experts / n_ranks; }
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t rank_of_expert(std::int32_t expert) const {

@@ -32,7 +32,7 @@ struct Fabric {
 struct NicChange {
   std::optional<int> node; ///< empty: of every node
   std::string device;
-  std::optional<int> port; ///< empty: all of them
+  std::optional<int> port; ///< empty: all ports
   double rate_share = 0; ///< remaining share of its rate; 0: dead, and the mapping does not use it
 
   bool concerns(int of_node) const { return !node || *node == of_node; }

@@ -90,15 +90,15 @@ private:
   Group group_;
   std::size_t ports_ = 0;
   int pes_ = 1, first_block_ = 0;
-  std::vector<double> uplinks_;          ///< GB/s of each leaf's uplinks that the group has
+  std::vector<double> uplinks_;          ///< GB/s that the group has of each leaf's uplinks
   std::shared_ptr<const Wiring> wiring_; ///< the same vector for all copies
 };
 
 enum class Pattern {
   moe,        ///< none of these
-  all_to_all, ///< every rank to every other one
+  all_to_all, ///< every rank sends to every other one
   put_ring,   ///< every rank to the rank with the same local index on the next node
-  put_pairs,  ///< ranks of one half of the nodes with those of the other half, both directions
+  put_pairs,  ///< each rank of one half of the nodes exchanges data with one of the other half
   put_incast  ///< every rank to rank 0
 };
 const char* to_string(Pattern pattern);
@@ -112,7 +112,7 @@ void add_pattern(Pattern pattern, double size_bytes, Loads& loads);
 
 /// How rows travel.
 enum class MoeMode {
-  hybrid,          ///< ht across nodes: one row per token and node, forwarded there
+  hybrid,          ///< ht across nodes: one row per token and node, which that node forwards
   high_throughput, ///< one row per token and rank, sent directly
   low_latency ///< the same for dispatch; combine returns a row per choice, or per rank (partial)
 };

@@ -21,7 +21,7 @@ struct Traffic {
 
 enum class Sampling {
   automatic, ///< node counts if they can be drawn and that is less work, otherwise choices
-  tokens,    ///< every token's choices; step 0 has those of `moe` with the same seed
+  tokens,    ///< every token's choices; those of step 0 equal those of `moe` with the same seed
   counts     ///< NodeCounts
 };
 struct Effort {
@@ -42,8 +42,9 @@ struct ClassResult {
   /// The loads of one call: expected values if there is a formula or nothing is random, otherwise
   /// the mean of the steps.
   MoeLoads bytes;
-  std::vector<double> out_error, in_error; ///< by NIC: standard error of that mean; or empty
-  std::vector<double> dispatch_us, combine_us, step_us; ///< by step; step: both together
+  std::vector<double> out_error, in_error; ///< by NIC: standard error of the mean; or empty
+  /// By step; `step`: dispatch and combine together.
+  std::vector<double> dispatch_us, combine_us, step_us;
   std::vector<double> peak_bytes; ///< by step; step: dispatch and combine together
   /// the number of steps in which this limited the dispatch or combine
   std::map<Resource, int> slowest_dispatch, slowest_combine;

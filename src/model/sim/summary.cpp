@@ -159,8 +159,9 @@ std::string port_text(const Summary& summary, int port) {
 
 /// The hot spots of a variant, of which there is at least one.
 struct HotNics {
-  std::string subject; ///< "node 0 mlx5_0/1"; "mlx5_0/1, mlx5_2/1" if it is so on all nodes
-  std::string text;    ///< what they carry
+  /// "node 0 mlx5_0/1"; "mlx5_0/1, mlx5_2/1" if the ports are the same on all nodes.
+  std::string subject;
+  std::string text; ///< traffic that the ports carry
 };
 
 HotNics hot_nics(const Summary& summary) {

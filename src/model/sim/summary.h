@@ -29,8 +29,8 @@ struct OperationTime {
   Bottleneck bottleneck;
   std::optional<Resource> most_often; ///< share of the steps
   double most_often_share = 0;
-  double crossing_bytes = 0; ///< bytes of a rank to other nodes, on average
-  double link_bytes = 0;     ///< bytes of a rank to others of its node, on average
+  double crossing_bytes = 0; ///< bytes that a rank sends to other nodes, on average
+  double link_bytes = 0;     ///< bytes that a rank sends to other ranks of its node, on average
 };
 
 struct Summary {

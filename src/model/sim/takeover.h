@@ -13,7 +13,7 @@ struct Substitute {
   std::string device;
   int port = 1;
   std::vector<int> pes;    ///< local PEs that used the dead port, and now use this one
-  std::vector<int> shares; ///< local PEs that used it before, and still do
+  std::vector<int> shares; ///< local PEs that used this port before, and still do
 };
 
 /// What became of a dead port, on all nodes on which the same became of it.
@@ -21,8 +21,8 @@ struct Takeover {
   std::vector<int> nodes; ///< ascending; at least one
   std::string device;
   int port = 1;
-  std::vector<int> pes;       ///< local PEs that used it; may be empty
-  std::vector<Substitute> by; ///< empty if nobody used it
+  std::vector<int> pes;       ///< local PEs that used the dead port; may be empty
+  std::vector<Substitute> by; ///< empty if no PE used the dead port
 };
 
 /// For each port that `changes` kills: in the order of the changes, then by node.

@@ -44,7 +44,7 @@ std::vector<int> nic_order(const Node& node) {
   std::iota(order.begin(), order.end(), 0);
   std::stable_partition(order.begin(), order.end(), [&node](int nic) {
     const Fact<bool>& rdma = node.nics[static_cast<std::size_t>(nic)].rdma;
-    return !rdma || *rdma; // not known to lack it: remains a candidate
+    return !rdma || *rdma; // a NIC that may have RDMA remains a candidate
   });
   return order;
 }

@@ -15,7 +15,7 @@ namespace shmemctl::topo_limits {
 
 inline constexpr int max_devices = 1024; ///< GPUs and NICs together
 inline constexpr int max_pci_entries = 65536;
-inline constexpr int max_pci_functions = 8192; ///< that a file may list, of any class
+inline constexpr int max_pci_functions = 8192; ///< functions that a file may list, of any class
 inline constexpr int max_os_devices = 16384;
 inline constexpr int max_numa_nodes = 1024; ///< as Linux's MAX_NUMNODES
 inline constexpr int max_packages = 1024;
@@ -93,7 +93,7 @@ struct HostBridge {
   std::uint32_t domain = 0;
   std::uint8_t bus = 0; ///< its root bus
   Fact<int> numa;
-  Fact<int> package; ///< os_index, where only that is known
+  Fact<int> package; ///< os_index, if only that is known
   /// False if the source groups devices by CPU and has no host bridges (NCCL's XML): devices below
   /// it share the NUMA node, so they are NODE; whether they are PHB is unknown.
   bool exact = true;
@@ -110,7 +110,7 @@ struct GpuLink {
 };
 
 struct Gpu {
-  int index = 0;      ///< in PCI bus order (or the source's own order where it has no addresses)
+  int index = 0;      ///< in PCI bus order (or the source's own order if it has no addresses)
   int pci = -1;       ///< index in Node::pci, -1 if the source has no PCI address
   std::string vendor; ///< "nvidia", "amd", "intel", or "" if unknown
   Fact<std::string> name, uuid;
@@ -120,7 +120,7 @@ struct Gpu {
   Fact<std::string> numa_affinity;
   Fact<int> memory_numa;  ///< NUMA node of the GPU's own memory (nvidia-smi's GPU NUMA ID)
   Fact<std::string> cpus; ///< CPU affinity as a cpulist, if the source gives it
-  Fact<int> driver_index; ///< NVML's or the source's own number, if it differs from `index`
+  Fact<int> driver_index; ///< NVML's number, or that of the source, if it differs from `index`
   std::vector<GpuLink> links;
 };
 
@@ -145,17 +145,17 @@ struct NicPort {
 
 /// A network device: an HCA (RDMA) or another NIC.
 struct Nic {
-  std::string name; ///< RDMA device name; netdev name for others; "nic0" where the source has none
+  std::string name; ///< RDMA device name; netdev name for other NICs; "nic0" if the source has none
   /// The source has no name: `name` is a label, unique only here. It must not be compared with
   /// names given by users or variables.
   bool unnamed = false;
   Fact<int> source_number; ///< the source's own number (NIC5: 5), if it differs from the position
-  int pci = -1;            ///< index in Node::pci of the function it is on, -1 for virtual ones
+  int pci = -1;            ///< index in Node::pci of the NIC's function, -1 for virtual NICs
   Fact<bool> rdma;
   Fact<std::string> driver; ///< "mlx5_core", "efa", "rdma_rxe"
   Fact<int> numa;
   Fact<std::string> firmware, node_guid;
-  bool virtual_device = false;  ///< neither it nor its netdev has a PCI function
+  bool virtual_device = false;  ///< neither the device nor its netdev has a PCI function
   Fact<PciAddress> data_direct; ///< mlx5 data-direct function
   std::vector<NicPort> ports;   ///< empty: the source does not report ports
 };
@@ -189,7 +189,7 @@ struct Node {
   /// The version of NVIDIA's driver, and the newest CUDA that it supports ("13.0"). Only known for
   /// the live machine.
   Fact<std::string> driver_version, cuda_version;
-  int hidden_nics = 0; ///< NICs that exist according to the source but are not in it
+  int hidden_nics = 0; ///< NICs that exist according to the source, which does not list them
   std::optional<DistanceMatrix> recorded;
   /// What the reader could not read, omitted or took from elsewhere, each with its position: each
   /// is a finding in every report (check_source).

@@ -83,7 +83,7 @@ namespace shmemctl {
 
 struct NodeField {
   std::string text;   ///< printable ASCII without quotes or XML's characters; blanks between words
-  std::string origin; ///< of the fact that it is, or where in a file it is
+  std::string origin; ///< call or file from which the fact was read, or the place in a file
 };
 
 /// "pci.0000:18:00.0.numa" -> "0", "pci.0000:18:00.0.link.width" -> "?the%20link%20is%20down". The

@@ -53,7 +53,7 @@ private:
     std::vector<int> depth(node_.pci.size(), 0);
     for (std::size_t i = 0; i < node_.pci.size(); ++i) {
       const JsonPath path = list.item(i);
-      index(node_.pci[i].parent, i, path, "parent"); // so there is no circle
+      index(node_.pci[i].parent, i, path, "parent"); // so parents form no cycle
       index(node_.pci[i].host_bridge, node_.host_bridges.size(), path, "host_bridge");
       if (node_.pci[i].parent >= 0)
         depth[i] = depth[static_cast<std::size_t>(node_.pci[i].parent)] + 1;

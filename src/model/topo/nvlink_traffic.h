@@ -20,10 +20,10 @@ struct NvlinkCounter {
 
 /// One reading of a GPU's counters.
 struct NvlinkCounters {
-  std::vector<NvlinkCounter> links; ///< the active ones, in order
+  std::vector<NvlinkCounter> links; ///< the active links, in order
   /// The driver's own sums over all links: they must agree with `links`.
   Fact<std::uint64_t> sent_KiB, received_KiB;
-  std::string problem; ///< why `links` is empty; "": it is not
+  std::string problem; ///< why `links` is empty; "" if it is not
 };
 
 /// The difference of two readings. Each link's figure is off by less than

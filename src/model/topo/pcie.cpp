@@ -45,7 +45,7 @@ std::string host_bridge_path(const Node& node, int index) {
 } // namespace
 
 std::string synthesized_sysfs_path(const Node& node, int pci_entry) {
-  std::string below; // what follows the part that is still to be found
+  std::string below; // the rest of the path, after the part that is still to be found
   int entry = pci_entry;
   for (;;) {
     const PciDevice& device = at(node, entry);

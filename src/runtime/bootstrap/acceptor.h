@@ -15,9 +15,10 @@ namespace shmemctl {
 /// A peer that has sent its first frame.
 struct AcceptedPeer {
   Socket socket;
-  Bytes contents;      ///< contents of its frame, without the proof
-  bool proven = false; ///< whether it knows the job's secret; if not, nothing from it is trusted
-  Bytes welcome;       ///< the frame that admits it, and proves that this side knows the secret too
+  Bytes contents; ///< contents of its frame, without the proof
+  /// Whether the peer knows the job's secret; if not, nothing that it sends is trusted.
+  bool proven = false;
+  Bytes welcome; ///< the frame that admits the peer, and proves that this side knows the secret too
 };
 
 /// Accepts connections, challenges each one that requests it, and reads one control frame. A
@@ -46,7 +47,7 @@ private:
     Deadline until;
     FrameReader reader;
     std::size_t slot = PollSet::none;
-    std::optional<Handshake> handshake = {}; ///< once it has requested the connection
+    std::optional<Handshake> handshake = {}; ///< set once the peer has requested the connection
   };
   void accept_from(Listener& listener);
   /// False if the connection is to be closed or was passed on.

@@ -117,7 +117,7 @@ private:
   int rank_, size_;
   std::byte* receive_;
   std::size_t block_bytes_;
-  std::vector<std::byte> travelling_, out_, in_; ///< by distance that a block has to go
+  std::vector<std::byte> travelling_, out_, in_; ///< indexed by the distance that a block has to go
 };
 
 class BroadcastPlan final : public Plan {

@@ -302,7 +302,7 @@ private:
   std::vector<Dialer> dialers_;
   std::vector<std::list<Candidate>> candidates_;
   std::vector<std::size_t> forth_slots_, back_slots_;
-  std::optional<FailureReport> peer_failure_; ///< why the job has failed elsewhere
+  std::optional<FailureReport> peer_failure_; ///< set if the job has failed elsewhere
   bool linked_ = false, all_linked_ = false;  ///< this PE, and all PEs of the job, are connected
   Deadline say_by_{Deadline::Clock::time_point{}}; ///< what keeps this PE from its neighbours
   PollSet set_;

@@ -27,7 +27,7 @@ enum class FrameKind : std::uint8_t {
   hello = 6,           ///< PE -> PE, once challenged: its proof and Hello
   goodbye = 7,         ///< nothing more will come from this PE, and all is well; no payload
   connect_request = 8, ///< the first frame of each connection: the dialer's nonce
-  challenge = 9,       ///< the answer to it: the listener's nonce
+  challenge = 9,       ///< the answer to a hello: the listener's nonce
   barrier = 16,
   allgather = 17,
   alltoall = 18,
@@ -153,7 +153,7 @@ void serialize(Archive& archive, Neighbours& neighbours);
 /// Why a connection was refused or a job has failed.
 struct FailureReport {
   ExitCode code = ExitCode::unavailable;
-  std::int32_t reporter = -1; ///< the PE that noticed; -1 is the rendezvous
+  std::int32_t reporter = -1; ///< the PE that noticed the failure; -1 is the rendezvous
   std::string text, fix;
   Bytes encode() const;
   static std::optional<FailureReport> decode(const Bytes& payload);

@@ -20,7 +20,7 @@ const std::vector<LauncherVariables>& launcher_variables();
 
 struct RankAndSize {
   int rank = 0, size = 1;
-  std::string source; ///< which options or variables said so
+  std::string source; ///< options or variables that gave both
 };
 /// BOOTSTRAP_UID_RANK and _SIZE, or else the first launcher that left both of its variables.
 /// Throws Error (usage): nothing says it, only one of the two is known, or it is no number.

@@ -53,7 +53,8 @@ private:
   };
   struct Buffers {
     std::vector<std::byte> send, receive;
-    std::deque<ProgressQuery> pending_queries; ///< queries that MPI may still be sending
+    /// Requests of queries that MPI may still be sending.
+    std::deque<ProgressQuery> pending_queries;
   };
 
   void initialise(const Deadline& deadline);
@@ -71,11 +72,12 @@ private:
   std::size_t chunk_bytes() const;
 
   MpiLibrary mpi_;
-  std::unique_ptr<BlockingCalls> blocking_; ///< the thread that initialised MPI, if we did
+  /// The thread that initialised MPI, if this program did.
+  std::unique_ptr<BlockingCalls> blocking_;
   MpiComm comm_ = nullptr;
   std::size_t staging_bytes_;
   std::unique_ptr<Buffers> buffers_ = std::make_unique<Buffers>();
-  std::vector<std::int64_t> last_call_of_; ///< by rank: the last call that it said it is in
+  std::vector<std::int64_t> last_call_of_; ///< by rank: the last call that the rank said it was in
   std::int64_t call_ = 0;                  ///< number of the call that this rank is in
   bool pending_ = false;                   ///< MPI works on the buffers
 };

@@ -51,7 +51,8 @@ private:
     Header header;
     const std::byte* payload = nullptr;
     std::size_t payload_bytes = 0;
-    std::size_t stride_bytes = 0; ///< between the payloads of two PEs; 0 if it is the same one
+    /// Distance between the payloads of two PEs; 0 if both have one payload.
+    std::size_t stride_bytes = 0;
   };
   struct Shared;
 

@@ -25,7 +25,7 @@ struct OpenshmemLibrary {
   void (*fence)() = nullptr;
   void (*quiet)() = nullptr;
   void (*barrier_all)() = nullptr;
-  void (*progress)() = nullptr; ///< opal_progress: OpenSHMEM has no call that only lets it work
+  void (*progress)() = nullptr; ///< opal_progress: no call of OpenSHMEM itself only makes progress
   const bool* initialized = nullptr; ///< Open MPI's own flag
 
   static constexpr int success = 0;

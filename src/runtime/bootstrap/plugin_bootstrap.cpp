@@ -70,7 +70,7 @@ void PluginBootstrap::run(const std::shared_ptr<Call>& call, const char* step,
       [call, function, timeout_ms] {
         try {
           call->status = function(*call, timeout_ms);
-        } catch (...) { // a plugin in C++ that breaks the rules
+        } catch (...) { // a C++ plugin that breaks the rule not to throw
           call->threw = true;
         }
       },

@@ -281,8 +281,8 @@ void Pmi2Kvs::abort(ExitCode, const std::string& message) noexcept {
     const PmiMessage request = PmiMessage("abort").add("isworld", "TRUE").add("msg", words);
     connection_.send(format_pmi2(request), {deadline, nobody, "PMI-2 abort"});
   } catch (const std::exception&) {
-    connection_.close(); // it has no such request; closing the connection without `finalize` ends
-                         // the job too
+    connection_.close(); // the process manager has no such request; closing the connection without
+                         // `finalize` ends the job too
   }
 }
 

@@ -168,7 +168,7 @@ void PmixKvs::require_success(pmix::Status status, const char* step) const {
   const char* words = library_.error_string(status);
   const std::string text = (words != nullptr ? printable(words, 60) : "error") + std::string(" (") +
                            std::to_string(status) + ")";
-  if (status == pmix::error_partial_success) // what a fence says that not all took part in
+  if (status == pmix::error_partial_success) // status of a fence in which not all took part
     throw Error(ExitCode::unavailable, "PMIx", std::string("complete ") + step,
                 "lost a PE: " + text, "check the output of the launcher and of the other PEs");
   if (status == pmix::error_lost_connection || status == pmix::error_unreachable)
@@ -247,7 +247,7 @@ std::optional<std::string> PmixKvs::get(int rank, const std::string& key,
 
 void PmixKvs::abort(ExitCode code, const std::string& message) noexcept {
   try {
-    BlockingCalls own_thread; // the other one may hang in a call
+    BlockingCalls own_thread; // the other opening's thread may hang in a call
     JobHealth nobody;         // the job is failing already
     own_thread.run(
         "PMIx_Abort",
@@ -262,7 +262,7 @@ void PmixKvs::abort(ExitCode code, const std::string& message) noexcept {
 
 void PmixKvs::leave(const Deadline& deadline) noexcept {
   try {
-    BlockingCalls own_thread; // the other one may hang in a call
+    BlockingCalls own_thread; // the other opening's thread may hang in a call
     JobHealth nobody;         // the job is ending already
     own_thread.run(
         "PMIx_Finalize", [finalize = library_.finalize] { finalize(nullptr, 0); }, deadline,

@@ -43,7 +43,7 @@ public:
 
   struct Ready {
     std::size_t key = 0;
-    short events = 0; ///< as poll(2) has them
+    short events = 0; ///< events as poll(2) names them
   };
   /// What is ready now, each once.
   std::vector<Ready> take() {

@@ -24,8 +24,8 @@ public:
 
   enum class Verdict {
     welcome,
-    duplicate, ///< a second connection of a PE that is there already
-    conflict   ///< what it says cannot be true together with what is known: the job has failed
+    duplicate, ///< a second connection of a PE that has joined already
+    conflict   ///< the message contradicts what is known: the job has failed
   };
   struct Decision {
     Verdict verdict = Verdict::welcome;
@@ -70,7 +70,7 @@ private:
     int rank = -1;
     std::uint64_t nonce = 0;
     bool linked = false, gone = false;
-    bool unsent = false; ///< its socket is waited for until it takes the rest of the outbox
+    bool unsent = false; ///< the socket is polled until it takes the rest of the outbox
     FrameReader reader;
     Bytes outbox;
     Member(Socket connection, const Join& join)
@@ -103,10 +103,10 @@ private:
 
   const UniqueId id_;
   Deadline end_;   ///< end of the rendezvous itself
-  Deadline until_; ///< the earliest deadline of it and of the PEs that have joined
+  Deadline until_; ///< the earliest deadline of the rendezvous and of the PEs that have joined
   Acceptor acceptor_;
   Membership membership_;
-  std::vector<Member> members_; ///< in the order in which they came
+  std::vector<Member> members_; ///< members in the order in which they joined
   ReadySet ready_;              ///< their sockets
   // Of the members: a job of thousands is not looked through for each message.
   int linked_count_ = 0;

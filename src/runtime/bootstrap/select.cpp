@@ -248,7 +248,7 @@ void require_private(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
       (status.st_mode & S_IROTH) == 0)
-    return; // what cannot be checked here is rejected by its reader
+    return; // the reader of the value rejects what cannot be checked here
   throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE=\"" + printable(path) + "\"",
               "use", "readable by every user of this host", "run chmod 600 " + printable(path));
 }

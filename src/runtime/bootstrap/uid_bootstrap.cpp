@@ -159,11 +159,11 @@ private:
 
   const std::string name_;
   const Secret secret_;
-  const std::unique_ptr<Rendezvous> rendezvous_; ///< others may still need it
+  const std::unique_ptr<Rendezvous> rendezvous_; ///< other PEs may still need the rendezvous
   PeerLinks links_;
   std::uint32_t calls_ = 0;
   std::optional<Error> failure_;
-  bool over_ = false; ///< the others know how this PE ended
+  bool over_ = false; ///< the other PEs know how this PE ended
 };
 
 } // namespace

@@ -49,7 +49,7 @@ struct FilePart {
 struct Response {
   std::uint64_t sequence = 0;
   Outcome outcome = Outcome::done;
-  std::uint32_t descriptors = 0; ///< number of descriptors sent with it
+  std::uint32_t descriptors = 0; ///< number of descriptors sent with the message
   TableShape shape;              ///< shape that a hello message tells
   // Of open:
   std::uint64_t address = 0, size_bytes = 0, page_gap_bytes = 0;

@@ -97,7 +97,7 @@ struct AllowedPaths {
 
 /// What this PE opens buffers with.
 struct Opener {
-  std::uint32_t user = 0; ///< its number in the tables of others
+  std::uint32_t user = 0; ///< this PE's number in other PEs' tables
   AllowedPaths allowed = {};
   GpuBufferBackend* gpu = nullptr; ///< not owned; nullptr: none
   std::shared_ptr<MappingRefcounts> book = {};

@@ -48,7 +48,7 @@ public:
   std::uint64_t stage_offset_bytes(std::uint32_t user) const;
 
 private:
-  static constexpr std::size_t line_bytes = 64; ///< users do not disturb each other
+  static constexpr std::size_t line_bytes = 64; ///< users have cache lines of their own
   std::size_t slot_bytes() const { return (1 + std::size_t{shape_.users}) * line_bytes; }
   std::size_t table_bytes() const;
   std::size_t size_bytes() const { return table_bytes() + shape_.users * shape_.staging_bytes; }

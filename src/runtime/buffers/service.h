@@ -116,10 +116,10 @@ public:
 
 private:
   std::shared_ptr<RegistrationTable>
-      table_; ///< buffers of this PE that it has opened itself keep it
+      table_; ///< kept also by buffers of this PE that the PE itself has opened
   BufferService service_;
   std::atomic<bool> stop_{false};
-  std::thread thread_; ///< last: it uses the others
+  std::thread thread_; ///< declared last: the thread uses the other members
 };
 
 } // namespace shmemctl::buffers

@@ -69,7 +69,8 @@ Stream::Stream(std::shared_ptr<const Device> device) : device_(std::move(device)
 
 Stream::~Stream() {
   CUcontext previous = nullptr;
-  device_->call().ctx_push_current(device_->context()); // no Current: it may throw
+  // without a Current, whose constructor may throw
+  device_->call().ctx_push_current(device_->context());
   device_->call().stream_destroy(stream_);
   device_->call().ctx_pop_current(&previous);
 }

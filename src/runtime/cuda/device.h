@@ -92,8 +92,8 @@ private:
 class Event {
 public:
   enum class Use {
-    order, ///< other streams wait for it
-    time   ///< ... and it keeps the time at which the device reaches it
+    order, ///< lets other streams wait for the event
+    time   ///< ... and keeps the time at which the device reaches the event
   };
   /// @throw Error (unavailable), as all below
   Event(std::shared_ptr<const Device> device, Use use);

@@ -104,10 +104,10 @@ struct DeviceInfo {
   double memory_GBps = 0;
   bool virtual_memory = false;  ///< cuMemCreate and cuMemMap
   bool descriptors = false;     ///< memory can be handed on as a POSIX file descriptor
-  bool fabric_handles = false;  ///< or as a handle that reaches other nodes of an NVLink domain
+  bool fabric_handles = false;  ///< or as a handle that other nodes of an NVLink domain can import
   bool rdma_of_virtual = false; ///< NICs may reach memory of cuMemCreate
   bool dma_buf = false;         ///< memory can be handed to NICs as a dma-buf
-  bool host_atomics = false;    ///< native ones of its kernels on host memory
+  bool host_atomics = false;    ///< native atomics of its kernels on host memory
   /// Scope in which a NIC's writes are ordered without a flush (CUGPUDirectRDMAWritesOrdering): 0
   /// none, 100 this device, 200 all devices.
   int rdma_order = 0;
@@ -120,7 +120,7 @@ struct DeviceInfo {
 /// What else the driver driver_report of a device, for an error's two lines; "" for nothing.
 struct DriverReport {
   std::string words; ///< "the driver reported Xid 31 (...) on GPU 0000:1b:00.0 ..."
-  std::string fix;   ///< if it is more specific than the fix for CUDA's error code
+  std::string fix;   ///< set if it is more specific than the fix for CUDA's error code
 };
 
 /// Thread safe.

@@ -10,7 +10,7 @@ namespace shmemctl::cuda {
 
 struct DevicePlan {
   std::size_t copy_bytes = std::size_t{64} << 20; ///< between page-locked memory and the GPU's
-  int rounds = 5;                                 ///< after one that is not counted
+  int rounds = 5;                                 ///< counted rounds; one more goes before them
 };
 
 /// One GPU after the other: opens it, exports an allocation as descriptor and as IPC handle, copies
@@ -21,9 +21,10 @@ DeviceSurvey survey_devices(const std::shared_ptr<const Driver>& driver,
 // Measures copies between the GPUs of this node, in one process and without the runtime.
 
 struct LinkPlan {
-  std::size_t copy_bytes = std::size_t{32} << 20; ///< a multiple of 2 MiB; twice that of each GPU
-  int copies = 8;                                 ///< back to back between two clock reads
-  int rounds = 5;                                 ///< after one that is not counted
+  /// A multiple of 2 MiB; each GPU allocates twice as much.
+  std::size_t copy_bytes = std::size_t{32} << 20;
+  int copies = 8; ///< back to back between two clock reads
+  int rounds = 5; ///< counted rounds; one more goes before them
 };
 
 /// Every ordered pair of visible GPUs, one after the other: the source's copy engine writes into

@@ -17,13 +17,13 @@ struct DeviceSample {
   bool stream_operations = false;  ///< 64-bit wait and write operations in streams
   bool fabric_handles = false;
   bool unified_addressing = false; ///< registered host memory has one address everywhere
-  bool host_atomics = false;       ///< native ones of its kernels on host memory
+  bool host_atomics = false;       ///< native atomics of its kernels on host memory
   std::vector<double> to_device_us, to_host_us; ///< time of one copy, by round
   std::string wrong; ///< the first byte that differs after the round trip; "" if none does
 };
 
 struct DeviceSurvey {
-  std::string problem; ///< why nothing was asked: one clause; "" if it was
+  std::string problem; ///< why nothing was tried: one clause; "" if it was
   std::uint64_t copy_bytes = 0;
   std::vector<DeviceSample> devices; ///< by CUDA's ordinal
 };
@@ -31,7 +31,7 @@ struct DeviceSurvey {
 /// One ordered pair of GPUs: the source writes into the target's memory.
 struct LinkSample {
   int source = 0, target = 0;  ///< CUDA's ordinals
-  std::string problem;         ///< why the pair could not be looked at; "" if it could
+  std::string problem;         ///< why the pair could not be examined; "" if it could
   std::string refused;         ///< why the source cannot reach the target's memory; "" if it can
   std::vector<double> copy_us; ///< time of one copy, by round; empty if none was made
   std::string wrong;           ///< the first byte that did not arrive; "" if all did

@@ -191,7 +191,7 @@ void CudaGpuRuntime::use_network(DeviceNetworkInputs inputs) {
   if (memory_.is_host_memory())
     inputs.reachable = DeviceNetworkInputs::Reachable::host_memory;
   else
-    inputs.unreachable_reason = // unless it is staged
+    inputs.unreachable_reason = // unless transfers to the PE are staged
         fmt::format("the heap is GPU memory ({}), and transports reach that of the host only: set "
                     "SHMEMCTL_HEAP=host",
                     memory_.kind());

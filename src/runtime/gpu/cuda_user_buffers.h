@@ -52,7 +52,8 @@ private:
   JobHealth& health_;
   double timeout_s_;
   std::mutex streams_mutex_;
-  std::vector<std::unique_ptr<cuda::Stream>> idle_; ///< copies do not wait for each other
+  /// Copies use different streams, so that they do not wait for each other.
+  std::vector<std::unique_ptr<cuda::Stream>> idle_;
 };
 
 } // namespace shmemctl

@@ -35,11 +35,11 @@ struct DeviceNetworkInputs {
   bool prefer_ibgda = false;
   /// Why its HCA does not take heaps of GPU memory, on all PEs: one clause; "" if it does.
   std::string no_ibgda_gpu_memory = std::string("the HCA ") + host_memory_only;
-  std::string ibgda_gpu_memory_path; ///< how it does: one clause
+  std::string ibgda_gpu_memory_path; ///< how the HCA accesses heaps of GPU memory: one clause
   /// What transports reach of the regions gpu_heap and gpu_team_flags.
   enum class Reachable {
     nothing,     ///< `unreachable_reason` says why: no PE has a path by network
-    host_memory, ///< they are host memory: what a kernel names outside of it is copied
+    host_memory, ///< the regions are in host memory: kernels' operands outside of them are copied
     all          ///< `transports_by_pe` handle GPU memory
   };
   Reachable reachable = Reachable::nothing;

@@ -17,14 +17,15 @@ namespace shmemctl {
 /// Where a PE's kernels run, and what its heap is made of.
 struct GpuInfo {
   int device = -1;       ///< CUDA's ordinal in this process
-  int pes_on_device = 1; ///< PEs of this machine that share it
+  int pes_on_device = 1; ///< PEs of this machine that share the device
   std::string name, pci_address, uuid;
   std::string heap_kind;   ///< "vmm", "fabric", "ipc", "host"
-  std::string heap_reason; ///< why that one: one clause
+  std::string heap_reason; ///< why that kind of memory: one clause
   int multiprocessors = 0;
   double memory_GBps = 0; ///< bandwidth of its own memory, reads and writes together; 0: unknown
   bool cooperative_launch = false, stream_operations = false;
-  std::string no_kernels; ///< why the driver runs no kernel of this binary: one clause; "": it does
+  /// Why the driver runs no kernel of this binary: one clause; "" if it does.
+  std::string no_kernels;
 };
 
 /// What makes kernels run where GpuInfo::no_kernels says that they do not: a command.

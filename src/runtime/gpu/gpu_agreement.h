@@ -17,7 +17,8 @@ struct GpuCapabilities {
   bool shareable = false; ///< its memory can be handed on as a descriptor (HEAP=vmm)
   /// The NVLink domain of several machines in which it can hand memory on (HEAP=fabric); "": none.
   std::string fabric;
-  std::string no_kernels; ///< why the driver runs no kernel of this binary: one clause; "": it does
+  /// Why the driver runs no kernel of this binary: one clause; "" if it does.
+  std::string no_kernels;
 };
 void serialize(Archive& archive, GpuCapabilities& capabilities);
 

@@ -13,9 +13,9 @@ namespace shmemctl {
 /// Whether and how NICs can access one PE's GPU memory over one transport of the job.
 struct GpuDirectCapability {
   std::string transport;
-  std::string method;      ///< "dma-buf", "peer memory"; "" if it cannot
+  std::string method;      ///< "dma-buf", "peer memory"; "" if the NICs cannot access GPU memory
   std::string reason;      ///< why not: one clause
-  bool reaches_all = true; ///< those PEs that it has to
+  bool reaches_all = true; ///< whether all PEs that it has to reach are reached
 };
 /// Those of a PE: one for each transport of the job, in the order of preference.
 using GpuDirectCapabilities = std::vector<GpuDirectCapability>;
@@ -35,8 +35,9 @@ GpuDirectCapabilities try_gpu_direct(const std::vector<GpuDirectCandidate>& cand
                                      const RegionView& sample);
 
 struct GpuDirectChoice {
-  int transport = -1; ///< whose NICs do it, on all PEs; -1: transfers are staged
-  std::string text;   ///< "GPUDirect RDMA by dma-buf over ibrc", "staged: ...", with the reason
+  /// The transport whose NICs access GPU memory, on all PEs; -1: transfers are staged.
+  int transport = -1;
+  std::string text; ///< "GPUDirect RDMA by dma-buf over ibrc", "staged: ...", with the reason
 };
 /// The first transport with which all PEs can; the same on all PEs. Throws Error (unavailable)
 /// where GPUDIRECT requires a path that does not exist.

@@ -30,9 +30,9 @@ public:
 
 /// Which device a PE is to have: the first of these that is there.
 struct GpuPreference {
-  int device = -1;         ///< CUDA's number, as the program has it; -1 for none
+  int device = -1;         ///< CUDA's device number in the program; -1 for none
   std::string pci_address; ///< address of the device that GPUS names for this PE; "" for none
-  int machine_pe = 0;      ///< this PE's number among those of its machine: they take turns
+  int machine_pe = 0;      ///< this PE's number on its machine: PEs take devices in turn
 };
 
 /// Opens the driver and this PE's device. Returns nullptr without a driver, that device, or CUDA in

@@ -28,8 +28,8 @@ public:
 
 private:
   std::mutex mutex_;
-  std::deque<std::vector<HostRange>> all_; ///< all earlier ones as well: other threads may be
-                                           ///< reading them
+  /// All earlier tables as well: other threads may be reading them.
+  std::deque<std::vector<HostRange>> all_;
   std::atomic<const std::vector<HostRange>*> current_{nullptr};
 };
 

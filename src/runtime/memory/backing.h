@@ -52,7 +52,8 @@ public:
 
 struct HostBackingOptions {
   std::string kind = "auto"; ///< "memfd", "devshm" (an unnamed file in /dev/shm), "auto"
-  bool huge_pages = true;    ///< when the system has free ones and the size is a multiple
+  /// If the system has free huge pages and the size is a multiple of theirs.
+  bool huge_pages = true;
   /// NUMA node of the pages as long as it has any free; -1: no preference. A kernel that refuses is
   /// not an error: it is logged once.
   int numa_node = -1;

@@ -76,7 +76,8 @@ public:
     if (base_)
       ::munmap(base_, size_bytes_);
   }
-  std::byte* base() const { return base_; } ///< nullptr if there is no room for it
+  /// Nullptr if the address space has no room for the reservation.
+  std::byte* base() const { return base_; }
 
 private:
   std::byte* base_ = nullptr;

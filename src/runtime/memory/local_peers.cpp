@@ -295,8 +295,8 @@ private:
       return true;
     switch (errno) {
     case EAGAIN:       // its queue is full
-    case ECONNREFUSED: // it has not arrived yet
-    case EPERM:        // its name is held by a socket that takes from one sender only
+    case ECONNREFUSED: // the peer has not arrived yet
+    case EPERM:        // the name belongs to a socket that accepts one sender only
     case ETOOMANYREFS: // too many descriptors of this user are in flight
     case ENOBUFS:
     case ENOMEM:

@@ -310,7 +310,8 @@ private:
 
   std::byte* base_;
   std::size_t size_bytes_;
-  std::vector<PageRange> constants_; ///< writable while they are shared: NICs take no others
+  /// Writable while the pages are shared: NICs register only writable memory.
+  std::vector<PageRange> constants_;
   HeldGaps gaps_;
   std::unique_ptr<Chunk> chunk_;
   bool shared_ = false;
@@ -354,7 +355,7 @@ int SharedPages::copy_to(std::byte* memory) const noexcept {
   };
   for (std::size_t from = 0; from < size_bytes_;) {
     const long data = seek(from, SEEK_DATA);
-    if (data < 0 && errno == ENXIO) // only holes from there on
+    if (data < 0 && errno == ENXIO) // from there on the file has only holes
       return 0;
     // If the kernel does not report holes, the rest is copied whole.
     const auto begin = data < 0 ? from : static_cast<std::size_t>(data);

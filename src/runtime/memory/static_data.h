@@ -29,10 +29,10 @@ struct PageRange {
 /// others, so that there may be something between.
 struct DataLayout {
   PageRange pages;                  ///< from the first variable to the last; none: size 0
-  std::vector<PageRange> stored;    ///< writable pages that the program file has contents of
+  std::vector<PageRange> stored;    ///< writable pages whose contents come from the program file
   std::vector<PageRange> zeroed;    ///< writable pages that begin as zeros
   std::vector<PageRange> constants; ///< read-only segments between the writable ones
-  std::vector<PageRange> gaps;      ///< pages between them in which the program has nothing
+  std::vector<PageRange> gaps;      ///< pages between the segments in which the program has nothing
   std::string problem;              ///< why the pages cannot be shared; "" if they can
 };
 

@@ -17,7 +17,7 @@ public:
   virtual ~HeapMemory() = default;
   virtual std::byte* base() const = 0;          ///< my own part
   virtual std::size_t size_bytes() const = 0;   ///< committed, per PE
-  virtual std::size_t stride_bytes() const = 0; ///< what it can grow to
+  virtual std::size_t stride_bytes() const = 0; ///< the size to which it can grow
   /// Collective: commits more memory after the existing part; nothing moves. Throws Error
   /// (unavailable).
   virtual void grow(std::size_t more_bytes, const Deadline& deadline) = 0;
@@ -40,7 +40,7 @@ public:
   void grow(std::size_t more_bytes, const Deadline& deadline) override;
 
   std::byte* base() const override;
-  std::byte* slot_base(int slot) const; ///< that slot's part as mapped here
+  std::byte* slot_base(int slot) const; ///< address at which that slot's part is mapped here
   std::size_t size_bytes() const override;
   std::size_t stride_bytes() const override;
 

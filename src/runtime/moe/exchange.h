@@ -55,13 +55,14 @@ struct CombineOutput {
   const float* weights = nullptr;        ///< low latency: as given to dispatch
   const std::uint16_t* bias = nullptr;   ///< high throughput: [tokens][hidden] BF16, or nullptr
   std::uint16_t* results = nullptr;      ///< [tokens][hidden] BF16
-  float* combined_weights = nullptr;     ///< [tokens][top_k], if ExchangeConfig has them
+  float* combined_weights = nullptr;     ///< [tokens][top_k], if ExchangeConfig asks for them
 };
 
 /// How long this rank has waited for each other one so far, in all calls together; in ns.
 struct WaitSums {
-  std::vector<std::uint64_t> until_begun; ///< by rank: until it had begun
-  std::vector<std::uint64_t> until_done;  ///< by rank: after that, until all of it was there
+  std::vector<std::uint64_t> until_begun; ///< by rank: time until the rank had begun
+  /// By rank: further time until all of its data had arrived.
+  std::vector<std::uint64_t> until_done;
 };
 
 /// One rank's part. Calls put kernels into a stream and do not wait; all ranks make the same calls

@@ -19,8 +19,9 @@ struct ExchangeConfig {
   Shape shape;
   Mode mode = Mode::high_throughput;
   Format format = Format::bf16;
-  bool power_scales = false;       ///< FP8: scales are powers of two (UE8M0)
-  Combine combine = Combine::rows; ///< rows goes with high_throughput, the others with low_latency
+  bool power_scales = false; ///< FP8: scales are powers of two (UE8M0)
+  /// `rows` is for high_throughput, the other values for low_latency.
+  Combine combine = Combine::rows;
   bool combined_weights = false; ///< for Combine::rows: the summed top-k weights are returned, too
   bool by_expert = false;      ///< low latency, weighted: received rows are also packed per expert
   std::int32_t node_ranks = 1; ///< ranks of a node; shape.n_ranks where there is one node,

@@ -15,7 +15,7 @@ namespace shmemctl::moe {
 struct KernelLaunch {
   std::string kernel; ///< "dispatch"
   int blocks = 0;
-  int sms = 0; ///< multiprocessors that it takes at most
+  int sms = 0; ///< most multiprocessors that it uses
 };
 
 /// A configuration, and the multiprocessors that a PE has.

@@ -22,7 +22,7 @@ struct Settings {
   std::optional<std::int32_t> self_sms;    ///< how many of `sms` send to this rank itself
   std::optional<std::int32_t> in_place;    ///< 1: this rank's own rows stay where they are
   std::optional<std::int32_t> chunk_bytes; ///< bytes of a row that are sent at a time
-  std::optional<std::int32_t> chunk_rows;  ///< that cross nodes in one message
+  std::optional<std::int32_t> chunk_rows;  ///< rows that cross nodes in one message
 
   bool operator==(const Settings& other) const = default;
 };

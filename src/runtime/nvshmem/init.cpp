@@ -39,7 +39,7 @@ namespace {
 /// Of the process, as the interface is.
 struct Process {
   std::mutex mutex;
-  int depth = 0; ///< calls of nvshmem_init that have not been ended
+  int depth = 0; ///< calls of nvshmem_init without a matching finalize
   /// Rendezvous of ids that were made here and have not been used yet.
   std::vector<std::unique_ptr<Rendezvous>> rendezvous;
 };
@@ -57,7 +57,7 @@ constexpr std::size_t addresses_at = secret_at + sizeof(Secret);
 
 struct PackedAddress {
   unsigned char bytes[1 + 2 + 16]; ///< 4 or 6, the port, the address
-  std::size_t size = 0;            ///< 0: of a family that other hosts do not reach
+  std::size_t size = 0;            ///< 0: an address family that other hosts cannot reach
 };
 
 PackedAddress pack(const SocketAddress& address) {
@@ -76,7 +76,7 @@ PackedAddress pack(const SocketAddress& address) {
   } else if (address.family() == AF_INET6) {
     sockaddr_in6 in{};
     std::memcpy(&in, address.raw(), sizeof in);
-    if (in.sin6_scope_id == 0) // link-local ones mean something on this host alone
+    if (in.sin6_scope_id == 0) // link-local addresses are valid on this host alone
       put(6, &in.sin6_port, &in.sin6_addr, sizeof in.sin6_addr);
   }
   return packed;

@@ -29,7 +29,7 @@ struct Place {
 struct Places {
   std::mutex mutex;
   std::vector<Place> all;
-  PeGpu* gpu = nullptr; ///< while there is a job
+  PeGpu* gpu = nullptr; ///< set while a job exists
 };
 
 /// Never destroyed: modules register before main(), and exit handlers come last.

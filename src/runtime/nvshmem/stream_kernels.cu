@@ -50,7 +50,7 @@ template <class T>
 __device__ T load(const T* at) {
   if constexpr (sizeof(T) == 2) {
     const T value = *static_cast<const volatile T*>(at);
-    __threadfence_system(); // what happened before the store is visible after it
+    __threadfence_system(); // orders the store after everything that happened before it
     return value;
   } else {
     return device::detail::load_word(at);

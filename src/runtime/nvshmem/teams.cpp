@@ -50,7 +50,7 @@ std::vector<std::byte> gather(World& world, const void* own, std::size_t size_by
 
 /// Collective over the members.
 void make(World& world, TeamId expected, const std::vector<int>& members) {
-  constexpr std::uint64_t mark = 0x4e56'0000'0000'0000; // other ids are random
+  constexpr std::uint64_t mark = 0x4e56'0000'0000'0000; // other ids are random, without this mark
   const auto me = std::find(members.begin(), members.end(), world.rma.pe());
   const auto made = world.teams.from_unique_id(mark + (static_cast<std::uint64_t>(expected) << 32) +
                                                    static_cast<std::uint64_t>(members.front()),
@@ -210,7 +210,7 @@ int nvshmemx_team_get_uniqueid(nvshmemx_team_uniqueid_t* uniqueid) {
   return nvshmem::guarded([&](World&) {
     const Secret random = random_secret();
     std::memcpy(uniqueid, random.data(), sizeof *uniqueid);
-    *uniqueid >>= 1; // so that it is never NVSHMEM_TEAM_UNIQUID_INITIALIZER
+    *uniqueid >>= 1; // so that the id never equals NVSHMEM_TEAM_UNIQUID_INITIALIZER
     return NVSHMEMX_SUCCESS;
   });
 }
@@ -233,7 +233,7 @@ int nvshmemx_team_init(nvshmem_team_t* team, nvshmem_team_config_t* config, long
 }
 
 void nvshmem_team_destroy(nvshmem_team_t team) {
-  if (team < NVSHMEM_TEAMS_MIN) // the predefined ones stay
+  if (team < NVSHMEM_TEAMS_MIN) // predefined teams cannot be destroyed
     return;
   nvshmem::guarded([&](World& world) {
     if (!nvshmem::is_member(world, team))

@@ -52,9 +52,9 @@ constexpr KernelProxyContexts kernel_proxy_contexts(unsigned own_threads) {
 
 struct ProxyStatistics {
   std::uint64_t requests = 0;
-  std::uint64_t batches = 0;   ///< rounds that found any
-  std::uint64_t max_depth = 0; ///< the most that one round took, or left in the ring
-  std::uint64_t sleeps = 0;    ///< times that the idle thread slept
+  std::uint64_t batches = 0;   ///< rounds that found a request
+  std::uint64_t max_depth = 0; ///< most requests that one round took, or left in the ring
+  std::uint64_t sleeps = 0;    ///< how often the idle thread slept
   double stalled_s = 0;        ///< producers' time in long waits, for room or for an answer, summed
 };
 
@@ -95,7 +95,7 @@ private:
   Deadline drain_until_; ///< from close() on
   std::atomic<bool> stop_{false}, abandon_{false};
   std::atomic<std::uint64_t> requests_{0}, batches_{0}, max_depth_{0}, sleeps_{0};
-  std::thread thread_; ///< last: it uses the others
+  std::thread thread_; ///< declared last: the thread uses the other members
 };
 
 class Proxy {

@@ -30,7 +30,7 @@ struct ProxyOptions {
   /// starts it.
   std::vector<CpuSet> cpus;
   std::size_t capacity = 4096;    ///< requests in a ring; a power of two, 2 to 2^24
-  std::uint32_t n_results = 1024; ///< producers that may wait for an answer of a ring at once
+  std::uint32_t n_results = 1024; ///< producers of a ring that may wait for a reply at once
   ProxyDrainLimits limits;
   double timeout_s = 60; ///< limit of every wait, and of a stop
   /// How an idle proxy thread waits: it spins for this many polls or this long, then yields, then
@@ -41,7 +41,7 @@ struct ProxyOptions {
   /// `issued` is counted in memory that the proxy's threads do not read (a GPU's); the header's
   /// counter is updated before a stop.
   bool issued_in_device_memory = false;
-  std::uint64_t first_sequence = 0; ///< where the numbers begin: tests let them wrap around
+  std::uint64_t first_sequence = 0; ///< first sequence number: tests let the numbers wrap around
 };
 
 class ProxyMemory {

@@ -71,7 +71,7 @@ private:
   struct Waiter {
     std::uint32_t result;
     std::uint16_t tag;
-    std::uint16_t data_index; ///< which of the round's requests that await data
+    std::uint16_t data_index; ///< index among the round's requests that await data
   };
 
   void carry_out(const Request& request, bool more_may_come) {

@@ -79,7 +79,7 @@ void ProxyProducer::post_to(unsigned ring, std::span<const ProxyRequest> request
 
 void ProxyProducer::post_to_all(const ProxyRequest& request) {
   for (unsigned ring = 0; ring < rings_.size(); ++ring)
-    if (!rings_[ring].ring.is_quiet()) // else there is nothing to be before
+    if (!rings_[ring].ring.is_quiet()) // otherwise no request is outstanding
       post_to(ring, std::span(&request, 1));
 }
 
@@ -241,7 +241,7 @@ void ProxyProducer::quiet() {
     } catch (const Error& error) {
       if (ring == 0)
         throw;
-      refused = error; // the results of the others still arrive
+      refused = error; // the other rings' results still arrive
       return false;
     }
     return true;

@@ -213,7 +213,7 @@ std::uint64_t hash_of(const Checked& all, std::size_t workspace_offset) {
       static_cast<int>(config.format), config.power_scales, static_cast<int>(config.combine),
       config.by_expert, config.combined_weights, config.node_ranks, config.num_sms,
       config.rank_timeout_us, all.path.node_ranks, workspace_offset);
-  return fnv1a(text) | 1; // 0 stands for a rank that has none
+  return fnv1a(text) | 1; // 0 stands for a rank without a hash
 }
 
 /// Throws Error (usage) on all ranks alike, but on those that have `failure`, which throw that.

@@ -127,7 +127,7 @@ public:
   int thread_level() const override { return thread_level_; }
 
   void finalize() override {
-    if (gpu()) // work in its stream uses memory that is about to be freed
+    if (gpu()) // work in the GPU's stream uses memory that is about to be freed
       gpu()->wait(gpu()->stream(), "shmem_finalize");
     // The runtime's own timeout is meant for PEs that are late by seconds.
     collectives.barrier(team_world);
@@ -307,7 +307,7 @@ void at_exit(int status, void*) {
   stage = Stage::ending;
   if (!reached_bootstrap && share_problem(environment, {}, error, print_failure))
     error.mark_printed();
-  std::this_thread::sleep_for(precedence_time); // it may be another PE that failed
+  std::this_thread::sleep_for(precedence_time); // another PE may have failed first
   fail(error);
 }
 
@@ -336,7 +336,8 @@ void start(InitRequest wanted_init) {
   try {
     process = std::make_unique<Process>(wanted_init, environment).release();
   } catch (const Error& error) {
-    reached_bootstrap = reached_bootstrap || has_bootstrap; // the launcher's leads to other PEs
+    // the launcher's bootstrap reaches other PEs
+    reached_bootstrap = reached_bootstrap || has_bootstrap;
     fail_to_start(error, environment);
   }
   process_world = process->world.get();

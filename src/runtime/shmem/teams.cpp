@@ -88,7 +88,7 @@ SHMEMCTL_API(int, shmem_team_split_2d,
 }
 
 SHMEMCTL_API(void, shmem_team_destroy, (shmem_team_t team)) {
-  if (id_of(team) < first_user_team) // SHMEM_TEAM_INVALID and the predefined ones
+  if (id_of(team) < first_user_team) // SHMEM_TEAM_INVALID and predefined teams
     return;
   api::guarded([&](World& world) { world.destroy_team(team); });
 }

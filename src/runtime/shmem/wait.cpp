@@ -42,7 +42,7 @@ template <class T>
 struct Words {
   const T* words;
   std::size_t count;
-  const int* excluded; ///< by word: non-zero excludes it; nullptr excludes none
+  const int* excluded; ///< by word: a non-zero entry excludes the word; nullptr excludes none
   int cmp;
   const T* values; ///< by word, or one for all
   bool one_value;

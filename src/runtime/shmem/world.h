@@ -88,7 +88,7 @@ public:
 
 private:
   std::mutex heap_mutex_, handles_mutex_, held_mutex_;
-  std::multimap<const void*, BufferRef> held_; ///< by where they are here
+  std::multimap<const void*, BufferRef> held_; ///< by their addresses here
   std::vector<std::unique_ptr<shmemctl_context>> contexts_;
   std::vector<std::unique_ptr<shmemctl_team>> teams_;
   std::bitset<limits::max_contexts> numbers_{1};

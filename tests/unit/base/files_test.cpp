@@ -189,7 +189,7 @@ TEST(AtomicFile, WhatTakesThePlaceOfADeviceIsNotWritten) {
   for (int i = 0; i < 3000 && folder.read("victim") == "precious"; ++i) {
     try {
       write_file_atomically(here, "overwritten", false);
-    } catch (const Error&) { // it is a file now, or has become one
+    } catch (const Error&) { // the path is a file now, or has become one
     }
   }
   stop = true;

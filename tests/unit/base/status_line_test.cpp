@@ -109,7 +109,7 @@ TEST(LiveStatus, MakesWayForOtherText) {
     }
     ASSERT_TRUE(terminal.wait());
     terminal.text();
-    std::cout << "half a row"; // from here on the line would be behind it
+    std::cout << "half a row"; // from here on the status line would follow that text
     terminal.text();
     pollfd unused{-1, 0, 0};
     ::poll(&unused, 1, 1200);

@@ -44,7 +44,8 @@ TEST(FindingReference, DoctorsChecksAreThereInDoctorsOrder) {
     if (row.group == "Checks of doctor")
       ids.push_back(row.id);
   for (const Check& check : all_checks())
-    if (std::string_view(check.id) != "remote-transport-unknown") // topo finds it too: in its group
+    // `topo` has the finding too: it is listed in that group
+    if (std::string_view(check.id) != "remote-transport-unknown")
       checks.emplace_back(check.id);
   EXPECT_EQ(ids, checks);
 }

@@ -112,7 +112,8 @@ TEST(Junit, AComparisonFailsForWhatIsWorse) {
   report.thresholds = json::parse(
       R"([{"expression": "put.p50_us<3", "rows": 2, "failed": 1, "worst": 4, "passed": false}])");
   report.findings = {{"regression", Severity::error, "put", "worse", "look"}};
-  EXPECT_EQ(elements_of(write_junit(report)).at("failure"), 2); // missing is allowed here
+  // a missing attribute is allowed here
+  EXPECT_EQ(elements_of(write_junit(report)).at("failure"), 2);
   report.findings.push_back({"row-missing", Severity::error, "put", "missing", "measure"});
   EXPECT_EQ(elements_of(write_junit(report)).at("failure"), 3);
 }
@@ -219,7 +220,7 @@ TEST(Junit, AMissedThresholdSaysWhatMissesIt) {
 
 TEST(Prometheus, HasTheRowsInBaseUnits) {
   Report report = sample_report();
-  report.results[0].params["batch"] = 128; // how it was measured, not what
+  report.results[0].params["batch"] = 128; // how the row was measured, not what was measured
   report.hotspots = sample_hotspots();
   const auto series = series_of(write_prometheus(report));
   const std::string labels = "{benchmark=\"put\",scope=\"block\",size_bytes=\"4096\"";

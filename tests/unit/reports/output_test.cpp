@@ -140,7 +140,8 @@ TEST_F(Output, AHangUpThatIsIgnoredStaysIgnored) {
         ReportOutput output({path("r.json"), "", false}, Report{});
         output.update(sample_report());
         ::kill(::getpid(), SIGHUP);
-        std::this_thread::sleep_for(200ms); // if it were waited for, it would end the process now
+        // if the write were waited for, it would end the process now
+        std::this_thread::sleep_for(200ms);
         output.finish(sample_report());
         say_ready(ready);
         ::_exit(7);
@@ -161,7 +162,7 @@ TEST_F(Output, ASignalEndsAProcessWhoseWriteHangs) {
       [&](int ready) {
         ReportOutput output({path("fifo"), "", false}, Report{});
         std::thread writing([&] { output.finish(large); });
-        for (int available = 0; available == 0;) // it has begun
+        for (int available = 0; available == 0;) // the write has begun
           ::ioctl(reader, FIONREAD, &available);
         say_ready(ready);
         writing.join();
@@ -188,7 +189,7 @@ TEST_F(Output, ASecondSigtermDoesNotStopTheWriting) {
       },
       [&](pid_t child) {
         ::kill(child, SIGTERM);
-        for (int available = 0; available == 0;) // it writes
+        for (int available = 0; available == 0;) // the process is writing
           ::ioctl(reader, FIONREAD, &available);
         ::kill(child, SIGTERM);
         pollfd waiting{reader, POLLIN, 0};

@@ -79,7 +79,7 @@ TEST(ReportFile, RowsOfANewerMinorVersionMayHaveMoreKeys) {
   json document = document_with(300);
   document["results"][299]["colour"] = "red";
   EXPECT_NE(message_of(to_text(document)).find("/results/299"), std::string::npos);
-  document["schema"]["version"] = "1.7.0"; // it is behind the rows in the text
+  document["schema"]["version"] = "1.7.0"; // the schema version follows the rows in the text
   EXPECT_EQ(parse_report(to_text(document), "r.json").results.size(), 300u);
 }
 

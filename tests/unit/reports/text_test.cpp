@@ -257,7 +257,7 @@ TEST(ChecksText, OfAMergedReportSaysWhichHostTheyAreOf) {
   for (CheckRow& each : checks)
     each.status = "skipped";
   EXPECT_EQ(checks_text(checks, {}, runs).find("2 checks"), std::string::npos);
-  runs.resize(1); // a foreign report may name a run that it does not have
+  runs.resize(1); // another program's report may name a run that it does not contain
   EXPECT_NE(checks_text(checks, {}, runs).find("memory on node1\n"), std::string::npos);
 }
 

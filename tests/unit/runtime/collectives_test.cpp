@@ -284,7 +284,7 @@ TEST(Collectives, NamesAnAddressThatIsNotSymmetric) {
       EXPECT_EQ(error.code(), ExitCode::usage);
       EXPECT_NE(error.message().find("not in a symmetric object"), std::string::npos);
     }
-    me.teams->sync(team_world); // both have arrived at the same point
+    me.teams->sync(team_world); // both threads have arrived at the same point
   });
 }
 

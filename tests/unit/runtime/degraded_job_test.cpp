@@ -15,7 +15,7 @@ namespace {
 using namespace test;
 
 constexpr std::size_t heap_bytes = std::size_t{1} << 18;
-constexpr double timeout_s = 12; ///< PE 0 waits half of it for one that answers
+constexpr double timeout_s = 12; ///< PE 0 waits half of this time for a PE that answers
 
 /// What the failure detectors would report of the others, and which PEs the others have excluded.
 struct Lives {

@@ -36,7 +36,7 @@ std::size_t connections_of(const std::vector<std::vector<int>>& links) {
 
 /// One flood: every PE passes a message on to all neighbours but the one it came from, once.
 struct Flood {
-  std::vector<int> rounds;              ///< by PE; -1: it has not heard of it
+  std::vector<int> rounds;              ///< by PE; -1: it has not heard of the failure
   std::vector<std::size_t> sent, heard; ///< messages by PE
 };
 Flood flood_from(const std::vector<std::vector<int>>& links, int start, int silent) {

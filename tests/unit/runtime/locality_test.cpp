@@ -151,7 +151,8 @@ TEST(NumaChoice, OneNodeIsNoChoice) {
   EXPECT_EQ(choose_numa_node(node, {0}, 0).node, -1);
   EXPECT_EQ(choose_numa_node(Node{}, {0}, -1).node, -1);
   node = two_nodes();
-  node.numa_nodes[0].memory_bytes = known(std::uint64_t{0}, "test"); // all memory is on the other
+  // all memory is on the other NUMA node
+  node.numa_nodes[0].memory_bytes = known(std::uint64_t{0}, "test");
   EXPECT_EQ(choose_numa_node(node, {0}, -1).node, -1);
 }
 

@@ -298,7 +298,7 @@ TEST(Rma, AWaitDrivesTheTransport) {
   World world;
   std::uint64_t word = 0;
   world.way.on_progress = [&] {
-    if (world.way.progressed == 1000) // long after it has begun to yield and sleep
+    if (world.way.progressed == 1000) // long after the wait has begun to yield and sleep
       word = 42;
   };
   EXPECT_EQ(world.rma.wait_until(&word, Compare::greater, 41, "test", 1), 42u);

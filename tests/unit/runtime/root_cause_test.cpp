@@ -160,10 +160,10 @@ TEST(RootCause, NamesAStuckNetworkAndNotThePeer) {
   job.add(2, "put", 1);
   EXPECT_EQ(follow_chain(job.state, job.asker(), 2).message, failure.message);
   job.add_by_network(1, "put", 5);
-  job.add(5, "compute", -1); // need not do anything for it
+  job.add(5, "compute", -1); // PE 5 need not do anything for the operation
   EXPECT_EQ(follow_chain(job.state, job.asker(), 2).message,
             "PE 1 (host b)" + words + "PE 5 (host b) does not complete");
-  job.add_by_network(1, "put", 7); // is silent: that is the reason
+  job.add_by_network(1, "put", 7); // PE 7 is silent: that is the cause
   EXPECT_EQ(follow_chain(job.state, job.asker(), 2).pe, 7);
   job.add_by_network(1, "put", -1);
   EXPECT_EQ(follow_chain(job.state, job.asker(), 2).message,

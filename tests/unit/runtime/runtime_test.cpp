@@ -249,7 +249,7 @@ TEST(Runtime, VirtualNodesDoNotShareMemory) {
 
 using Reaches = std::function<bool(int pe, int peer)>;
 
-std::string connected; ///< of this process: the transports that were asked to connect
+std::string connected; ///< transports that this process asked to connect
 
 /// Reaches the PEs it is given, and fails in connect(), where the job ends.
 class ClaimingTransport final : public test::NoTransport {

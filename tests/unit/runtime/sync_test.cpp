@@ -44,7 +44,7 @@ public:
   }
 
   std::vector<Step> steps;
-  std::vector<ModelTeam> teams; ///< by number, also destroyed ones
+  std::vector<ModelTeam> teams; ///< by number, destroyed teams included
 
 private:
   int any_live() { return live_[random_() % live_.size()]; }

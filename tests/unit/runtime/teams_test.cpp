@@ -475,7 +475,7 @@ TEST(UniqueId, WrongArguments) {
     require(!me.teams->from_unique_id(1, 1 - me.pe, {0, 1}).has_value(), "another one's number");
     require(!me.teams->from_unique_id(1, -1, {0, 1}).has_value(), "no number");
     require(!me.teams->from_unique_id(1, 2, {0, 1}).has_value(), "a number too high");
-    expect_members(me, make(me, 0, {1, 0}), {1, 0}); // 0 is an id like others
+    expect_members(me, make(me, 0, {1, 0}), {1, 0}); // 0 is a valid id
   });
 }
 

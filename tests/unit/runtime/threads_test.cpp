@@ -32,7 +32,7 @@ void expect_threads(const Environment& environment, const std::string& expected)
   };
   for (const PeResult& result : run_fork_job(job)) {
     EXPECT_EQ(result.exit_code, 0) << result.text;
-    if (result.text != "out of reach") { // the library is here
+    if (result.text != "out of reach") { // the library can be opened
       EXPECT_EQ(result.text, expected);
     }
   }

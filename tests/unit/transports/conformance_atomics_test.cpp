@@ -49,7 +49,7 @@ struct Shared {
       EXPECT_TRUE(all_are(me.heap + word_offset - 16, 16, std::byte{0xee})) << what;
       EXPECT_TRUE(all_are(me.heap + word_offset + size_bytes, 16, std::byte{0xee})) << what;
     }
-    me.barrier(); // nobody changes it before PE 0 has looked
+    me.barrier(); // no PE changes the value before PE 0 has read it
   }
 };
 

@@ -46,7 +46,7 @@ FakeFabric& fabric() {
 NamedTransport as_if_real() {
   NamedTransport transport;
   transport.name = "ibdevx_fake_devices";
-  fabric(); // before any fork, so that a child sees that it is another process's
+  fabric(); // made before any fork, so that a child sees that it is another process's
   transport.make = [](const TransportSetup& setup) {
     return std::make_unique<mlx5::Mlx5Transport>(
         setup, fabric().use(ibdevx::read_settings(*setup.options)));

@@ -10,7 +10,7 @@
 namespace shmemctl::mlx5::command {
 
 struct Field {
-  unsigned bit, width; ///< up to 64, and not across a multiple of 32 unless it is 64 wide
+  unsigned bit, width; ///< width up to 64; the field crosses no multiple of 32 unless it is 64 wide
 };
 
 /// A field of a structure that begins at bit `base` of another.

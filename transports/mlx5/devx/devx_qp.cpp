@@ -48,7 +48,8 @@ DirectPort::DirectPort(std::shared_ptr<const verbs::Functions> verbs,
     : device(std::move(verbs), std::move(direct), ibv, number), request(gid_request),
       limits(device.limits()), force_order(forces_order(order, limits)),
       orders_writes(force_order || order == WriteOrder::kept) {
-  device.verbs().protection_domain(); // made here: the first call is for one thread only
+  // allocated here: the first call must come from one thread only
+  device.verbs().protection_domain();
 }
 
 void DevxQp::PageMemory::operator()(void* memory) const {
@@ -175,7 +176,7 @@ const verbs::GidEntry& DevxQp::gid_for(const PeerInfo& peer) const {
 void DevxQp::move_to(rc::QpState state, const WirePath& path) {
   const std::uint32_t qpn = local_.qpn;
   switch (state) {
-  case rc::QpState::reset: // as it is created
+  case rc::QpState::reset: // the state in which a QP is created
     break;
   case rc::QpState::init:
     port_.device.modify(queue_pair_, to_init_command(qpn, path.port), "move a QP to INIT");

@@ -15,7 +15,7 @@ struct DirectPort {
   verbs::GidRequest request;
   DeviceLimits limits;
   bool force_order;   ///< QPs are configured to keep the order of WRITEs
-  bool orders_writes; ///< they do, or IB_WRITE_ORDER says so
+  bool orders_writes; ///< the HCA orders WRITEs, or IB_WRITE_ORDER says so
 };
 
 class DevxQp final : public HcaQp {
@@ -43,7 +43,7 @@ private:
 
   DirectPort& port_;
   const rc::PathOptions path_;
-  std::vector<verbs::GidEntry> gids_; ///< that may be used, best first; of Ethernet ports
+  std::vector<verbs::GidEntry> gids_; ///< GIDs that may be used, best first; only of Ethernet ports
   // Made in this order, and closed in the other.
   std::unique_ptr<void, PageMemory> memory_;
   RegisteredQueue registered_;

@@ -182,7 +182,8 @@ std::unique_ptr<HcaMemory> EmulatedHca::register_mapped(const MemoryRequest& req
   window.size_bytes = request.size_bytes;
   window.access = request.access;
   window.mapped = mapped;
-  window.is_gpu = request.gpu != nullptr; // executors know which transport copies it, or refuse
+  // executors know which transport copies GPU memory, or refuse it
+  window.is_gpu = request.gpu != nullptr;
   keys_.add(window);
   return std::make_unique<EmulatedMemory>(*this, window);
 }

@@ -7,7 +7,7 @@ namespace shmemctl::mlx5 {
 
 /// The order in which a QP's operations are performed.
 enum class Placement : std::uint8_t {
-  ordered, ///< that of their posting
+  ordered, ///< in the order of posting
   any      ///< no more than the specification demands: see PendingOperations
 };
 

@@ -198,7 +198,7 @@ Outcome EmulatedQp::execute() {
   const std::span<const BytePiece> pieces(pieces_.data(), wqe_.n_pieces);
   const bool is_atomic = wqe_.opcode != Opcode::rdma_write && wqe_.opcode != Opcode::rdma_read;
   if (!is_atomic && wqe_.size_bytes == 0)
-    return {}; // accesses no memory, so no key is checked
+    return {}; // a WQE that accesses no memory: no key is checked
   if (placement_ == Placement::any)
     return postpone();
   if (is_atomic)
@@ -245,7 +245,7 @@ Outcome EmulatedQp::postpone() {
   for (std::size_t i = 0; i < wqe_.n_pieces; ++i) {
     if (!wqe_.pieces[i].in_entry)
       continue;
-    const std::byte* const bytes = pieces_[i].bytes; // the WQE is not there for long
+    const std::byte* const bytes = pieces_[i].bytes; // the WQE may be overwritten soon
     operation.inline_bytes.insert(operation.inline_bytes.end(), bytes,
                                   bytes + pieces_[i].size_bytes);
   }

@@ -12,12 +12,13 @@ namespace shmemctl::mlx5 {
 /// The memory of a key.
 struct KeyWindow {
   std::uint32_t key = 0;
-  std::uint64_t address = 0; ///< that WQEs name: virtual, of the process that registered it
+  /// Address that WQEs use: a virtual address of the process that registered it.
+  std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
   unsigned access = 0; ///< Access
   /// Where it is mapped here; nullptr if it is reached by a transport.
   std::byte* mapped = nullptr;
-  bool is_gpu = false; ///< memory of a GPU: no processor touches it, mapped or not
+  bool is_gpu = false; ///< GPU memory: no processor accesses it, mapped or not
   /// For transports: the region's number, and where the memory begins in it.
   int region = 0;
   std::uint64_t region_offset_bytes = 0;

@@ -39,7 +39,8 @@ struct Outcome {
   Syndrome syndrome = Syndrome::none;
   EmulatedFault cause = EmulatedFault::none;
 
-  explicit operator bool() const { return syndrome != Syndrome::none; } ///< true if it failed
+  /// True if the operation failed.
+  explicit operator bool() const { return syndrome != Syndrome::none; }
 };
 
 } // namespace shmemctl::mlx5

@@ -71,7 +71,7 @@ Outcome PendingOperations::execute_at(std::size_t at, const Execute& execute,
     const std::size_t n_before = operations_.size();
     if (const Outcome outcome = execute_at(before, execute, failed))
       return outcome;
-    at -= n_before - operations_.size(); // all removed ones were before it
+    at -= n_before - operations_.size(); // all removed operations were before it
   }
   PendingOperation operation = std::move(operations_[at]);
   operations_.erase(operations_.begin() + static_cast<std::ptrdiff_t>(at));
@@ -98,7 +98,7 @@ Outcome PendingOperations::execute_with_reply(const Execute& execute, PendingOpe
       continue;
     if (const Outcome outcome = execute_at(at, execute, failed))
       return outcome;
-    at = operations_.size(); // others were removed with it
+    at = operations_.size(); // further operations were removed with it
   }
   return {};
 }

@@ -313,7 +313,7 @@ private:
   void report_off_fabric() {
     std::vector<std::string> subjects;
     std::vector<std::string> words;
-    Severity severity = Severity::warning; // unless the port itself says what it is
+    Severity severity = Severity::warning; // unless the port itself says what it is used for
     for (const auto& [key, load] : loaded_) {
       const NicUse use{key.first, key.second, {}};
       if (same_network_.count(key) != 0)

@@ -721,7 +721,8 @@ std::string better_source(const Node& node) {
            "that host";
   if (node.format == "hwloc-xml" || node.format == "report")
     return "run shmemctl topo on that host: it queries the kernel and the GPU driver";
-  if (node.format == "sysroot") // a copy: doctor would look at the machine that it is read on
+  // a copy: `doctor` would look at the machine on which the copy is read
+  if (node.format == "sysroot")
     return "run shmemctl doctor on that host, or record it again as root: sudo shmemctl gather -o "
            "node.tar.zst";
   return "run shmemctl doctor to see what is missing";

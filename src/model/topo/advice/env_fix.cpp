@@ -454,7 +454,7 @@ public:
   FixSearch(const Node& node, const Mapping& mapping, const Mapping& optimal,
             const Diagnoses& before)
       : node_(node), request_(mapping.request), optimal_(optimal), before_(before) {
-    after_.emplace("", before); // the mapping as it was given, no matter who chose it
+    after_.emplace("", before); // the mapping as it was given, whether by the user or not
   }
 
   Findings run() {

@@ -14,7 +14,7 @@ const char* to_string(Policy policy);
 
 /// Which PEs of the node share one NVSHMEM world.
 enum class World {
-  node,      ///< all of them
+  node,      ///< all PEs of a node
   deepep_ht, ///< DeepEP's high-throughput mode: each local rank alone (npes_node = 1)
   deepep_ll  ///< DeepEP's low-latency mode: all local ranks in one world
 };
@@ -49,10 +49,10 @@ struct PeMapping {
   int pe = 0;
   int gpu = -1;
   std::vector<NicUse> nics; ///< what the policy chose, in its order, including duplicates
-  int used = 0;             ///< how many of them carry traffic: the first only, unless the
-                            ///< transport uses all
-  std::string chosen_by;    ///< "distance", "NVSHMEM_ENABLE_NIC_PE_MAPPING", "nccl", ...
-  std::string reason;       ///< why it has no NIC; else ""
+  /// How many of the NICs carry traffic: the first only, unless the transport uses all.
+  int used = 0;
+  std::string chosen_by; ///< "distance", "NVSHMEM_ENABLE_NIC_PE_MAPPING", "nccl", ...
+  std::string reason;    ///< why it has no NIC; else ""
 };
 struct NicLoad {
   int nic = 0;

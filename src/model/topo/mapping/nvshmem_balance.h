@@ -19,7 +19,7 @@ RowChoice choose_greedy(const ClassMatrix& classes);
 
 /// How the releases with a pair list and a balancing pass differ.
 struct BalanceRules {
-  int slots_per_pe = 1; ///< rows that each PE gets
+  int slots_per_pe = 1; ///< rows of the device table that each PE gets
   /// 2.4.1: balancing scans the pairs of all PEs, so that a PE can move to a row because of another
   /// PE's class to it.
   bool scans_other_pes = false;

@@ -245,7 +245,7 @@ ActiveList choose_list(const NvshmemSettings& settings) {
 /// The list's effect on one port: its number of rows, or why it has none.
 struct Verdict {
   int replicas = 1;
-  std::string refusal; ///< "" if it may be used
+  std::string refusal; ///< why the NIC must not be used; "" if it may be used
 };
 
 Verdict verdict_of(ActiveList& active_list, const std::string& device, int port) {

@@ -73,7 +73,8 @@ NvshmemTransport transport_of_name(std::string_view name);
 /// The variables that matter, as values.
 struct NvshmemSettings {
   NvshmemVersion version;
-  std::string version_source; ///< where it is from, if nobody asked for it: "loaded by PID 4000"
+  /// Origin of the version if nobody asked for it: "loaded by PID 4000".
+  std::string version_source;
   /// The transport whose devices are mapped: IBGDA if it is enabled, else `proxy_transport`.
   NvshmemTransport transport = NvshmemTransport::ibrc;
   NvshmemTransport proxy_transport = NvshmemTransport::ibrc; ///< REMOTE_TRANSPORT
@@ -103,7 +104,7 @@ struct HcaPortFacts {
   LinkLayer link_layer = LinkLayer::infiniband;
 };
 struct HcaFacts {
-  std::string name; ///< "" if unknown: lists and prefixes then do not apply to it
+  std::string name; ///< "" if unknown: then lists and prefixes do not apply to the NIC
   std::vector<HcaPortFacts> ports;
   bool mlx5 = true; ///< has what IBGDA and IBDEVX need
 };
@@ -125,9 +126,9 @@ struct DeviceTable {
   HcaList list;                        ///< the list that took effect, parsed
   std::string list_name;               ///< "HCA_LIST", "HCA_PE_MAPPING" or ""
   std::vector<HcaListEntry> unmatched; ///< entries that matched no device or port
-  bool pe_mapping_ignored = false;     ///< both lists set, or a release that never reads it
+  bool pe_mapping_ignored = false;     ///< both lists are set, or the release never reads it
   bool overruns = false;               ///< more rows than NVSHMEM's arrays hold (32)
-  std::string undecided; ///< why the rows cannot be determined (there are none); else ""
+  std::string undecided; ///< why the rows cannot be determined (then the table is empty); else ""
 };
 /// The table of devices that NVSHMEM considers, in its order: every active port of every device
 /// that the verbs library enumerates and that the transport accepts, filtered by HCA_LIST or

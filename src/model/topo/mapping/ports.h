@@ -48,7 +48,7 @@ struct MappingScore {
   double worst_load = 0;        ///< load of the busiest (NIC, port)
   std::int64_t distance = 0;    ///< sum of distance_rank()
   std::int64_t crossings = 0;   ///< pairs on different NUMA nodes
-  std::int64_t without_nic = 0; ///< PEs that have no NIC at all
+  std::int64_t without_nic = 0; ///< PEs without any NIC
   std::int64_t off_fabric = 0;  ///< uses of ports that are not fabric_ports()
 
   bool operator==(const MappingScore&) const = default;

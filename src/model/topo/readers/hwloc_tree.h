@@ -34,7 +34,7 @@ struct OsDevice {
 struct PciFunction {
   PciDevice device;     ///< parent and host_bridge are set
   std::string subtype;  ///< "NVSwitch"
-  std::string gp_index; ///< names it in distance matrices
+  std::string gp_index; ///< number by which distance matrices refer to the object
   std::string name;     ///< info PCIDevice
   bool below_bridge = false;
   std::vector<OsDevice> os_devices;
@@ -44,8 +44,8 @@ struct PciFunction {
 struct Tree {
   Node node;
   std::vector<PciFunction> functions;
-  std::vector<OsDevice> loose;         ///< OS devices that are on no PCI function
-  std::map<PciAddress, int> endpoints; ///< functions that are in node.pci
+  std::vector<OsDevice> loose;         ///< OS devices that belong to no PCI function
+  std::map<PciAddress, int> endpoints; ///< functions that are listed in node.pci
 };
 
 /// Value of <info name="key" .../> directly below `element`, or nullptr.

@@ -354,7 +354,7 @@ const OsDevice* netdev_of(const std::vector<const OsDevice*>& netdevs, int port,
     if (!matches)
       continue;
     if (found != nullptr)
-      return nullptr; // two claim it
+      return nullptr; // two objects claim the address
     found = netdev;
   }
   return found;

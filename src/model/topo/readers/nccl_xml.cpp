@@ -184,9 +184,9 @@ Nic blank_nic() {
 
 /// A name of NCCL's among those of one <nic>.
 struct Net {
-  int position = 0;        ///< among them
+  int position = 0;        ///< position among the names of the <nic>
   std::size_t first = 0;   ///< its first device in the list
-  std::size_t devices = 0; ///< that the name stands for
+  std::size_t devices = 0; ///< devices that the name stands for
 };
 
 std::optional<int> dev_of(const XmlElement& net) {

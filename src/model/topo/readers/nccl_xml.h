@@ -65,7 +65,7 @@ struct NetDevice {
   Nic nic;
   std::optional<int> dev;   ///< NCCL's number: its place in the enumeration of the verbs library
   bool data_direct = false; ///< the <pci> around it is the data-direct function, not the HCA
-  bool merged = false;      ///< the <pci> around it is that of the first of several merged devices
+  bool merged = false;      ///< the <pci> around it belongs to the first of several merged devices
 };
 
 /// The devices of one <nic> element, in file order: nets with the same name are the ports of one

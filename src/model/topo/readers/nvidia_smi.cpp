@@ -243,7 +243,7 @@ private:
     const bool titled = titles_.count(label) != 0;
     const bool seen = seen_.count(label) != 0;
     if (!titled && !(cells && (is_gpu_label(label) || is_nic_label(label))))
-      return; // other text
+      return; // a line of other text
     if (seen && !cells)
       return;
     if (seen)
@@ -348,7 +348,7 @@ private:
   std::set<std::string> seen_;    ///< titles of rows
   std::size_t untitled_ = 0;      ///< rows without a column
   std::size_t untitled_text_ = 0; ///< line of the first text after cells that has no title
-  bool cut_ = false;              ///< the line that is being read has no end
+  bool cut_ = false;              ///< the line that is being read is incomplete
   Table table_;
 };
 

@@ -31,7 +31,7 @@ struct Row {
 struct Table {
   std::size_t header_line = 0;
   std::vector<std::string> columns; ///< device titles
-  std::vector<Affinity> affinities; ///< titles after them
+  std::vector<Affinity> affinities; ///< titles of the columns after the device titles
   std::vector<Row> rows;
   std::map<std::string, std::string> names; ///< NIC legend: title -> device name
   int nics_found = 0;                       ///< "4 NICs found in the topology, only displaying 2"
@@ -60,7 +60,8 @@ struct Square {
   std::vector<std::string> labels; ///< GPUs first, each group in the table's order
   DistanceMatrix cells;
   std::vector<std::string> notes;
-  std::vector<std::string> remarks; ///< distances between NICs that are not in the text
+  /// Unknown distances: those between NICs that are not in the text.
+  std::vector<std::string> remarks;
 };
 Square square_of(const Table& table, const std::string& subject);
 

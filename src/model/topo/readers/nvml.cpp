@@ -440,7 +440,7 @@ Fact<Nvml::Session::Nvlinks> Nvml::Session::nvlinks(Device device, bool has_mig)
     int state = 0;
     const NvmlOutcome result = call("nvmlDeviceGetNvLinkState", device, number, &state);
     if (result.code == nvml_abi::invalid_argument && (number > 0 || has_no_nvlinks(*this, device)))
-      break; // there are no more links
+      break; // the GPU has no more links
     // A card without NVLink says "not supported" for all of them, and so does one in MIG mode,
     // whose links exist but cannot be asked.
     if (result.code == nvml_abi::not_supported && !has_mig)
@@ -601,7 +601,7 @@ NvlinkCounters Nvml::nvlink_counters(const std::string& pci_address) const {
     return counters;
   }
   unsigned mig_now = 0, mig_later = 0;
-  session_->call("nvmlDeviceGetMigMode", device, &mig_now, &mig_later); // 0 where there is no MIG
+  session_->call("nvmlDeviceGetMigMode", device, &mig_now, &mig_later); // 0 if the GPU has no MIG
   const Fact<Session::Nvlinks> links = session_->nvlinks(device, mig_now == 1);
   if (!links) {
     counters.problem = links.origin;

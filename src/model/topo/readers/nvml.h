@@ -26,7 +26,7 @@ struct NvmlGpu {
   Fact<std::string> name, uuid, vbios;
   Fact<int> minor;        ///< N of /dev/nvidiaN
   Fact<std::string> cpus; ///< CPU affinity as a cpulist
-  Fact<int> numa;         ///< the CPU NUMA node next to it, if NVML names exactly one
+  Fact<int> numa;         ///< the nearest NUMA node of a CPU, if NVML names exactly one
   Fact<bool> mig_enabled;
   /// Active NVLinks and C2C links, one entry per target. Known and empty: the GPU has none.
   Fact<std::vector<GpuLink>> links;
@@ -74,7 +74,7 @@ bool are_clocks_held_by_setting(std::uint64_t reasons);
 
 /// A process that has a CUDA context on a GPU.
 struct NvmlProcess {
-  int pid = 0; ///< as our PID namespace numbers it
+  int pid = 0; ///< number in our PID namespace
   Fact<std::uint64_t> used_bytes;
   Fact<unsigned> busy_percent; ///< share of time in which its kernels ran, in the newest sample
 };

@@ -24,7 +24,7 @@ std::size_t page_bytes();
 struct BufferExtent {
   std::uintptr_t address = 0;
   std::size_t size_bytes = 0;
-  PageSpan pages; ///< all pages that hold a byte of it
+  PageSpan pages; ///< all pages that hold a byte of the buffer
   /// From the first page's start to the buffer's.
   std::size_t page_gap_bytes() const { return address - pages.begin; }
   std::uintptr_t end() const { return address + size_bytes; }

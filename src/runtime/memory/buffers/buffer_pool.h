@@ -27,7 +27,7 @@ enum class BufferMemory : std::uint32_t {
 struct GpuPiece {
   std::uint64_t begin = 0; ///< in the owner's address space
   std::uint64_t size_bytes = 0;
-  std::uint64_t id = 0; ///< CUDA's, which it never gives again; 0 if it has none
+  std::uint64_t id = 0; ///< CUDA's id, which CUDA never gives again; 0 if the memory has none
   bool operator==(const GpuPiece&) const = default;
 };
 
@@ -53,7 +53,7 @@ struct RegisteredBuffer {
   BufferExtent extent;
   bool writable = true;   ///< peers may put; else only get
   bool shareable = false; ///< peers can map its pages
-  std::string reason;     ///< why they can or cannot
+  std::string reason;     ///< why other processes can or cannot map it
   std::shared_ptr<const GpuShare>
       gpu; ///< of memory of a GPU, which has no pages here; else nullptr
 };
@@ -61,7 +61,7 @@ struct RegisteredBuffer {
 /// What peers need to map a buffer: files and offsets, and the gap in front of its first byte.
 struct PeerToPeerHandle {
   std::size_t page_gap_bytes = 0;
-  std::vector<SharedPiece> pieces; ///< ascending, without a gap between them
+  std::vector<SharedPiece> pieces; ///< ascending, without gaps
 };
 
 /// Thread safe.
@@ -118,7 +118,7 @@ private:
   std::vector<Slot> slots_;
   PageRefcounts refcounts_;
   std::uint64_t next_generation_ = 1;
-  ForkGuard fork_guard_{mutex_, refcounts_}; // last: it uses what is above
+  ForkGuard fork_guard_{mutex_, refcounts_}; // declared last: the guard uses the members above
 };
 
 } // namespace shmemctl

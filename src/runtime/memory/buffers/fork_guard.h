@@ -16,13 +16,13 @@ public:
   ForkGuard(std::mutex& mutex, PageRefcounts& refcounts);
   ForkGuard(const ForkGuard&) = delete;
   ForkGuard& operator=(const ForkGuard&) = delete;
-  ~ForkGuard(); // NOLINT(bugprone-exception-escape): see there
+  ~ForkGuard(); // NOLINT(bugprone-exception-escape): see ForkGuard::~ForkGuard()
 
 private:
   friend struct ForkHandlers;
   struct Snapshot {
     SharedPiece piece;
-    void* copy = nullptr; ///< nullptr: there was no memory
+    void* copy = nullptr; ///< nullptr if no memory was left
   };
   void before() noexcept;
   void in_parent() noexcept;

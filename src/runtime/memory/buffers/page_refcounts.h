@@ -15,7 +15,8 @@ struct PageFile {
   FileDescriptor descriptor;
   dev_t device = 0;
   ino_t inode = 0;
-  bool adopted = false; ///< made by us for memory that was private; else the program's own
+  bool adopted = false; ///< whether the mapping was made by us for private memory; else it is the
+                        ///< program's own
 };
 /// Throws Error (unavailable).
 std::shared_ptr<const PageFile> make_page_file(FileDescriptor descriptor, bool adopted);

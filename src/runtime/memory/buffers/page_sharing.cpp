@@ -239,7 +239,7 @@ void share(const std::vector<MappedArea>& map, const PageSpan& pages, const Shar
   if (const auto reason = why_not_shareable(map, pages, request))
     throw Error(ExitCode::unavailable, "pages of a registered buffer", "share", *reason,
                 "copy through the symmetric heap instead");
-  PageSpan run{pages.begin, pages.begin}; // private memory that follows each other
+  PageSpan run{pages.begin, pages.begin}; // adjacent ranges of private memory
   for (const MappedArea& whole : map) {
     for (const MappedArea& part : mappings_of({whole}, pages)) {
       if (!part.shared) {

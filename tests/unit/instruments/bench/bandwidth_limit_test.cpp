@@ -158,7 +158,7 @@ TEST(Row, OfACollectiveIsAShareOfWhatLeavesItsPes) {
   CaseInfo info;
   PeSamples own;
   own.measures = true;
-  own.bytes_per_iteration = 1000; // its own block among them
+  own.bytes_per_iteration = 1000; // a PE's own block among them
   own.limited_bytes_per_iteration = 750;
   own.operation_us = {0.1};
   const std::vector<PeSamples> samples = {own, own};

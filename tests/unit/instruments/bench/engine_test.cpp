@@ -76,7 +76,7 @@ TEST_F(Engine, ACasesOwnClockCounts) {
   run.script.own_timer = TimerQuality{32, 32};
   const Stats stats = measure();
   EXPECT_DOUBLE_EQ(stats.p50.value(), 0.1);
-  EXPECT_EQ(batch(), 256u); // 400 times 64 ns by that clock
+  EXPECT_EQ(batch(), 256u); // 400 operations of 64 ns by that clock
 }
 
 TEST_F(Engine, ABetterClockNeedsFewerOperations) {
@@ -139,7 +139,7 @@ TEST_F(Engine, IterationsAreAsManyAsAskedFor) {
   run.effort.iterations = 1501;
   run.effort.warmup = 5000;
   const Stats stats = measure();
-  EXPECT_EQ(stats.n, 20u); // of 75; one goes before them
+  EXPECT_EQ(stats.n, 20u); // 75 fit; warm-up takes one batch before them
   EXPECT_EQ(batch(), 75u);
   EXPECT_EQ(run.script.iterated, 6501u);
   EXPECT_EQ(run.script.verified, 6501u);
@@ -163,7 +163,7 @@ TEST_F(Engine, ManyIterationsFitTheMemory) {
   run.effort.warmup = 1;
   const Stats stats = measure();
   EXPECT_EQ(stats.n, 7692u);
-  EXPECT_EQ(batch(), 13u); // runs of one iteration, joined; 4 go before them
+  EXPECT_EQ(batch(), 13u); // runs of one iteration, joined; 4 warm-up runs go before them
   EXPECT_DOUBLE_EQ(*stats.p50, 30);
   EXPECT_EQ(run.script.iterated, 100003u); // three to calibrate
 }
@@ -392,7 +392,7 @@ TEST_F(Engine, AWrongByteFailsTheRow) {
   const std::string wanted =
       "PE 0, offset 17: expected 0x2a, found 0xa5 (slot 3 of iteration 17 from PE 0)";
   EXPECT_EQ(row().reason, wanted);
-  EXPECT_TRUE(row().stats.has_value()); // what was measured is there
+  EXPECT_TRUE(row().stats.has_value()); // results measured so far are kept
   ASSERT_EQ(run.own_findings().size(), 1u);
   EXPECT_EQ(run.own_findings()[0].id, "bench-corrupt");
   EXPECT_EQ(run.own_findings()[0].severity, Severity::error);

@@ -19,7 +19,7 @@ TEST(Ladder, StepsAreSharesOfTheOneBelow) {
                                  row_of("put", 34), row_of("moe-dispatch", 4)};
   rows[2].link_fraction = 0.85;
   rows[2].limited_by = reference_name; // is a rung already
-  rows[3].wire_GBps = 3.4;             // what stays here moves nowhere
+  rows[3].wire_GBps = 3.4;             // data that stays on this machine uses no wire
   const std::vector<Rung> rungs = rungs_of(rows);
   ASSERT_EQ(rungs.size(), 4u);
   EXPECT_EQ(ladder_text(rungs, {}), "step           GB/s  of the step before  of the first\n"

@@ -52,7 +52,7 @@ TEST(RowPathOf, NamesPesHostsTransportAndNics) {
   std::vector<PathUse> uses(4);
   uses[0] = use_of({"libfabric"}, {{"eth0", 1}});
   uses[2] = use_of({"libfabric"}, {{"eth9", 1}});
-  uses[2].measures = false; // it only replies
+  uses[2].measures = false; // PE 2 only replies
   EXPECT_EQ(to_text(row_path(point, two, uses)), "PE 0 (a) -> PE 2 (b) by libfabric eth0");
   uses[0] = use_of({"ibrc"}, {{"mlx5_1", 2}, {"mlx5_0", 1}});
   EXPECT_EQ(to_text(row_path(point, two, uses)), "PE 0 (a) -> PE 2 (b) by ibrc mlx5_0, mlx5_1:2");

@@ -41,7 +41,7 @@ struct Script {
   std::uint64_t iterated = 0; ///< iterations at the last point
   std::uint64_t verified = 0; ///< the argument of verify()
   std::uint64_t references = 0;
-  bool in_order = true; ///< numbers were consecutive, and each reference had the next ones
+  bool in_order = true; ///< numbers were consecutive, and each reference had the numbers after them
   bool zeroed = true;   ///< the memory was zero at prepare()
 };
 

@@ -169,7 +169,7 @@ TEST(Acceptance, AMachineWithoutGpuAndRdmaDeviceHasNothingToCheck) {
   nic.rdma = known(false, "a test");
   node.nics = {nic};
   EXPECT_TRUE(nothing_to_check(node));
-  nic.rdma = {}; // unknown: it may be one
+  nic.rdma = {}; // unknown: the NIC may have RDMA
   node.nics = {nic};
   EXPECT_FALSE(nothing_to_check(node));
   node.nics.clear();

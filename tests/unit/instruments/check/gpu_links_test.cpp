@@ -124,7 +124,7 @@ Node nvswitch_node(int n_gpus) {
 
 TEST(GpuLinks, DeclaredNvlinkAtTheSpeedOfPcieIsNamed) {
   const Findings findings = judge_links(nvswitch_node(2), survey_of(2, 52));
-  ASSERT_EQ(findings.size(), 1u); // the only pairs that there are agree
+  ASSERT_EQ(findings.size(), 1u); // all measured pairs agree
   EXPECT_EQ(findings[0].id, "gpu-link-below-declared");
   EXPECT_EQ(findings[0].severity, Severity::warning);
   EXPECT_EQ(findings[0].subject, "GPUs at NV18");

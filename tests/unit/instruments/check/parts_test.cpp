@@ -31,7 +31,8 @@ TEST(Parts, OnlyAndSkip) {
   choice.skip = {"moe", "bench"};
   EXPECT_EQ(chosen(choice), "topo doctor gpu-links bringup bench-gpu");
   choice.level = 1;
-  choice.only = {"moe", "doctor", "bench-gpu"}; // named, so run although the level is lower
+  // parts that are named run although the level is lower
+  choice.only = {"moe", "doctor", "bench-gpu"};
   EXPECT_EQ(chosen(choice), "doctor bench-gpu");
 }
 

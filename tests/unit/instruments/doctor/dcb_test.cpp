@@ -67,7 +67,8 @@ TEST(Dcb, OtherMessages) {
   EXPECT_FALSE(parse_dcb_reply(dcb_message(NLMSG_ERROR, std::string(16, '\0'))));
   const std::string whole = reply_of_eth0();
   for (std::size_t size = 0; size < whole.size(); ++size)
-    EXPECT_FALSE(parse_dcb_reply(whole.substr(0, size))) << size; // it tells its own length
+    // the reply contains its own length
+    EXPECT_FALSE(parse_dcb_reply(whole.substr(0, size))) << size;
   const auto nothing = parse_dcb_reply(dcb_message(RTM_GETDCB, ""));
   ASSERT_TRUE(nothing.has_value());
   EXPECT_FALSE(nothing->lossless_priorities || nothing->classes);

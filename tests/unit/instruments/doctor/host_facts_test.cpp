@@ -136,7 +136,7 @@ TEST(HostFacts, ChangesAreSeen) {
   wanted["nic.mlx5_5.pcie_width"] = "8";
   wanted["netdev.ib5.mtu_bytes"] = "4092";
   wanted["nic.mlx5_6.port1"] = "DOWN";
-  wanted.erase("nic.mlx5_6.port1.rate_Gbps"); // a port that is down has none worth comparing
+  wanted.erase("nic.mlx5_6.port1.rate_Gbps"); // a port that is down has no rate worth comparing
   wanted["memory.total"] = "1920G";
   wanted["memory.dev_shm"] = "960G";
   EXPECT_EQ(facts_in(files), wanted);

@@ -171,7 +171,8 @@ TEST(KernelLog, AStartCuresWhatStandsBeforeIt) {
   EXPECT_NE(cured.reason.find("before the driver was loaded again"), std::string::npos)
       << cured.reason;
   EXPECT_EQ(result_of_log("xid", reset + load + reset).status, result_of_log("xid", reset).status);
-  EXPECT_EQ(result_of_log("xid", fallen + load).status, CheckStatus::fail); // it needs a reboot
+  // the fallen GPU needs a reboot
+  EXPECT_EQ(result_of_log("xid", fallen + load).status, CheckStatus::fail);
   const CheckResult booted = result_of_log("xid", fallen + boot + load);
   EXPECT_EQ(booted.status, CheckStatus::pass) << booted.reason;
   EXPECT_NE(booted.reason.find("before the last boot"), std::string::npos) << booted.reason;

@@ -9,7 +9,7 @@ struct LibrarySpec {
   const char* name;
   const char* file;
   const char* version;
-  const char* debian; ///< a part of the command that installs it
+  const char* debian; ///< a part of the command that installs the package
   const char* redhat;
   bool needs_hardware;
 };

@@ -101,7 +101,7 @@ TEST(ConfigSpace, CirclesOfCapabilitiesEnd) {
   std::string bytes = config_bytes(4096, 0, 0);
   bytes[0x41] = 0x40; // the first capability points to itself
   bytes[0x102] = 0x02;
-  bytes[0x103] = 0x10; // and so does the first extended one
+  bytes[0x103] = 0x10; // the first extended capability goes in a circle, too
   const ConfigSpace space(bytes);
   EXPECT_EQ(space.capability(0x10), std::nullopt);
   EXPECT_EQ(space.extended_capability(0x000d), std::nullopt);

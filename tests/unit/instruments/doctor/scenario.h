@@ -27,8 +27,8 @@ struct Scenario {
   std::string name;  ///< the state, as a phrase
   std::function<void(Machine&)> build;
   CheckStatus status = CheckStatus::pass;
-  std::string evidence; ///< a part of it
-  std::string fix;      ///< a part of it; must be "" for a pass
+  std::string evidence; ///< part of the evidence
+  std::string fix;      ///< part of the fix; must be "" for a pass
   /// For facts of a live machine: the verdict itself, instead of running the check.
   std::function<CheckResult()> verdict = nullptr;
 };

@@ -135,7 +135,7 @@ TEST(InspectJobs, AGuessIsSaidToBeOne) {
 TEST(InspectJobs, TheRankWhoseGpuIsIdle) {
   JobOfRanks job;
   for (int rank = 0; rank < 4; ++rank) {
-    job.add(rank, Doing::runs); // all poll, so CPUs tell nothing
+    job.add(rank, Doing::runs); // all ranks poll, so CPU times tell nothing
     job.gpu(rank == 2 ? 3 : 100);
   }
   EXPECT_EQ(job.verdict().awaited_rank, 2);
@@ -210,7 +210,7 @@ TEST(InspectJobs, OfTwoTheOneThatSleeps) {
                                        "poll: perhaps rank 0 waits for it"),
             std::string::npos)
       << job.verdict().verdict;
-  JobOfRanks kernel; // a message cannot come from one that spins in a kernel
+  JobOfRanks kernel; // a message cannot come from a rank that spins in a kernel
   kernel.add(0, Doing::runs);
   kernel.gpu(100);
   kernel.add(1, Doing::waits);
@@ -221,14 +221,14 @@ TEST(InspectJobs, OfTwoTheOneThatSleeps) {
 
 TEST(InspectJobs, OfTwoNoneStandsOut) {
   for (const char* wait : {"recvfrom (sk_wait_data)", "epoll_wait", "ep_poll"}) {
-    JobOfRanks message; // it may wait for what the other computes
+    JobOfRanks message; // the rank may wait for a result that the other one computes
     message.add(0, Doing::runs);
     message.add(1, Doing::waits);
     message.sleeps_in(wait);
     EXPECT_FALSE(message.verdict().awaited) << wait;
     EXPECT_EQ(message.verdict().verdict, "no process stands out");
   }
-  JobOfRanks kernels; // both wait, or both compute
+  JobOfRanks kernels; // both ranks wait, or both compute
   kernels.add(0, Doing::runs);
   kernels.gpu(100);
   kernels.add(1, Doing::waits);
@@ -285,7 +285,7 @@ TEST(InspectJobs, LoadersOfARankAndSingleProcessesAreNoMembers) {
   job.add(0, Doing::runs);
   Process& loader = job.add(0, Doing::stopped);
   loader.stat.parent = 100;
-  EXPECT_TRUE(job.verdict().pids.empty()); // one rank alone waits for nobody here
+  EXPECT_TRUE(job.verdict().pids.empty()); // a rank alone waits for no local rank
   job.add(1, Doing::runs);
   EXPECT_EQ(job.verdict().pids, (std::vector<int>{100, 102}));
 }

@@ -75,7 +75,7 @@ TEST(InspectGpuUse, TheOnlyDeviceFileTells) {
   EXPECT_EQ(uses[0].index, 1) << "the driver's order, not the minor number";
   EXPECT_EQ(uses[0].visible_index, 0);
   EXPECT_EQ(uses[0].source, "/dev/nvidia7");
-  process.devices.push_back({7, "/dev/nvidia0"}); // CUDA opens all that it may see
+  process.devices.push_back({7, "/dev/nvidia0"}); // CUDA opens all GPUs that the process may see
   EXPECT_TRUE(gpus_of(sysroot, process, {}).empty());
 }
 

@@ -126,7 +126,7 @@ TEST(InspectNetwork, BytesOfItsOwnConnectionsDecide) {
                                        {"eth0", 1, false, true, 50000000, 0}};
   ProcessOnNetwork process({});
   TcpConnection& connection = process.process.connections[0];
-  connection.window_acknowledged_bytes = 1000; // the interface's traffic is that of others
+  connection.window_acknowledged_bytes = 1000; // the interface's traffic belongs to other processes
   connection.window_received_bytes = 1000;
   EXPECT_TRUE(network_findings({process.user()}, loads, 1).empty());
   connection.window_received_bytes = 30000000;

@@ -173,7 +173,7 @@ TEST_F(PathsOfProcesses, NoConfusionWhereTheNicIsRightOrOtherwiseWrong) {
 TEST_F(PathsOfProcesses, AnotherNicThanNvshmemWouldChoose) {
   process(100, 0, "mlx5_0");
   library("nvshmem-host", "3.4.5");
-  process(101, 1, "mlx5_2"); // as near as others of the socket, but not what is computed
+  process(101, 1, "mlx5_2"); // as near as other NICs of the socket, but not the computed one
   library("nvshmem-host", "3.4.5");
   const PathJudgement judged = judge();
   ASSERT_EQ(judged.expected.size(), 2U);

@@ -109,7 +109,7 @@ TEST_F(RecordedProcess, IsReadWhole) {
   EXPECT_EQ(process->namespaces.at("net"), "net:[1]");
   ASSERT_EQ(process->devices.size(), 1U);
   EXPECT_EQ(process->devices[0].target, "/dev/infiniband/uverbs1");
-  ASSERT_EQ(process->connections.size(), 1U); // that of its socket
+  ASSERT_EQ(process->connections.size(), 1U); // connections of the process's socket
   EXPECT_EQ(process->connections[0].remote, "10.0.0.11:50000");
   ASSERT_EQ(process->threads.size(), 1U);
   EXPECT_EQ(process->threads[0].wchan, "futex_wait_queue");

@@ -30,7 +30,7 @@ std::string socket_message(std::uint32_t inode, std::uint64_t sent, std::uint64_
 TEST(InspectTcpBytes, OfTheKernel) {
   TcpBytesByInode bytes;
   add_tcp_message(socket_message(77, 5000000000, 7), bytes);
-  add_tcp_message(socket_message(0, 1, 1), bytes); // no process has it
+  add_tcp_message(socket_message(0, 1, 1), bytes); // no process has that socket
   ASSERT_EQ(bytes.size(), 1U);
   EXPECT_EQ(bytes[77].acknowledged, 5000000000U);
   EXPECT_EQ(bytes[77].received, 7U);

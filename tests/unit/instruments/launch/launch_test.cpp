@@ -102,7 +102,7 @@ TEST(Launch, LostPesEndNothingWherePeZeroDecides) {
   LaunchRequest first = shell(3, "if [ $SHMEMCTL_LOCAL_RANK = 0 ]; then kill -9 $$; fi; sleep 100");
   first.loss_allowed = true;
   EXPECT_EQ(launch_here(first).exit_status, 137);
-  LaunchRequest stopped = // the others have waited for PE 0 until their deadline
+  LaunchRequest stopped = // the other PEs have waited for PE 0 until their deadline
       shell(2, "if [ $SHMEMCTL_LOCAL_RANK = 1 ]; then exit 124; fi; kill -STOP $$; sleep 100");
   stopped.loss_allowed = true;
   EXPECT_EQ(launch_here(stopped).exit_status, 124);

@@ -51,7 +51,7 @@ TEST_F(ProgressPipe, IsFoundByItsNumberAndNotInherited) {
   const FileDescriptor found = open_progress_pipe(environment());
   EXPECT_EQ(found.get(), descriptor);
   EXPECT_EQ(::fcntl(descriptor, F_GETFD), FD_CLOEXEC);
-  pipe_.write_end.release(); // it is `found`'s now
+  pipe_.write_end.release(); // `found` owns the descriptor now
 }
 
 /// The variable outlives the descriptor in programs that a PE starts.

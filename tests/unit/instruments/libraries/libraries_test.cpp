@@ -123,7 +123,7 @@ TEST(Libraries, DeletedAndReplaced) {
     file.deleted = true;
   const Libraries libraries = machine.libraries();
   EXPECT_EQ(libraries[0]->state, "replaced");
-  EXPECT_EQ(libraries[0]->version, ""); // that of the new file would be wrong
+  EXPECT_EQ(libraries[0]->version, ""); // the new file's version would be wrong
   EXPECT_EQ(libraries[1]->state, "deleted");
 }
 

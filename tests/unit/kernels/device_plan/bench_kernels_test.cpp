@@ -22,7 +22,7 @@ constexpr bool under_thread_sanitizer = true;
 constexpr bool under_thread_sanitizer = false;
 #endif
 std::vector<std::size_t> transfer_sizes() {
-  if (under_thread_sanitizer) // it takes long
+  if (under_thread_sanitizer) // under ThreadSanitizer the test takes long
     return {100};
   return {1, 100, 4097};
 }

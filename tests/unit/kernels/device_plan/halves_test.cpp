@@ -62,7 +62,7 @@ public:
           open.push_back(next);
       }
       if (!moved && !over)
-        return false; // a member waits for a word that was overwritten
+        return false; // a member waits for a word that was overwritten by then
     }
     return true;
   }

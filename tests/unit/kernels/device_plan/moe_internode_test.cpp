@@ -132,7 +132,7 @@ TEST_P(Hybrid, NodesThatMapEachOther) {
 /// call of the other kind, which also synchronises with the rail, is between them.
 void call_in_a_row(InternodeWorld& world) {
   constexpr int pairs = 6;
-  world.run_experts(); // what comes out of them is the same each time
+  world.run_experts(); // the experts' output is the same each time
   world.kernels().run({1, 3}, [&](const DeviceJob& job) {
     for (int pair = 0; pair < pairs; ++pair) {
       if (pair % 3 == 0)

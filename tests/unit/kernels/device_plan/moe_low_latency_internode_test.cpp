@@ -48,7 +48,7 @@ TEST(LowLatencyInternode, EveryBitOfEveryRow) {
       const moe::Shape shape = shape_of(n_ranks, 13);
       for (const NamedRouting& routing : all_routings(shape)) {
         LowLatencyInternodeWorld world(shape, setting, routing.routing, nodes);
-        if (setting.weighted) // the other ones show races
+        if (setting.weighted) // the other settings show races
           world.kernels().keep_in_flight();
         for (int number = 1; number <= 3; ++number) {
           world.poison();
@@ -140,7 +140,7 @@ TEST(LowLatencyInternode, DispatchKnowsABeginningFromRows) {
         EXPECT_EQ(world.flags(rank).begun[source], rank / 2 == source / 2 ? 1U : 0U);
     const moe::LowLatencyState before = world.flags(0);
     if (!begins_late)
-      world.flags(0).begun[1] = 2; // as if it had, and its rows took their time
+      world.flags(0).begun[1] = 2; // as if rank 1 had begun, and its rows took their time
     LateRank late(world, 1, {0}, receiving_block);
     world.kernels().run(LowLatencyInternodeWorld::grid, [&](const DeviceJob& job) {
       if (job.pe == 1)
@@ -248,7 +248,7 @@ TEST(LowLatencyInternode, DataOfALateMaskedRankIsIgnored) {
       const moe::Shape shape = shape_of(4, 9);
       LowLatencyInternodeWorld world(shape, setting, all_routings(shape)[0].routing, {0, 0, 1, 1});
       expect_right(world, 4, 1, "all in time");
-      world.poison(); // outputs of before are no numbers from here on
+      world.poison(); // outputs of earlier calls are no valid numbers from here on
       const std::vector<std::int32_t> on_time_ranks = all_but(late);
       const auto run = [&](bool is_late, HostShape grid, const auto& kernel) {
         world.kernels().run(grid, [&](const DeviceJob& job) {
@@ -261,7 +261,7 @@ TEST(LowLatencyInternode, DataOfALateMaskedRankIsIgnored) {
         LateRank absent(world, late, on_time_ranks, receiving_block);
         world.kernels().run(LowLatencyInternodeWorld::grid, [&](const DeviceJob& job) {
           if (job.pe != late)
-            world.dispatch(job); // they mask it
+            world.dispatch(job); // the other ranks mask it
           else
             absent.delay(2 * job.timeout_ns);
         });

@@ -68,7 +68,7 @@ TEST(DeviceOnHost, SignalsAreOrderedAfterData) {
     const std::uint64_t before = kernels.job(0).heap[words * 4096] == std::byte{} ? 0 : 1;
     kernels.run({1, 2}, [&](const DeviceJob& job) {
       auto* const in = reinterpret_cast<std::uint64_t*>(job.heap + words * 4096 - words * 8);
-      std::uint64_t* const signal = in + words; // together with the data if it is one word
+      std::uint64_t* const signal = in + words; // in the same word as the data if that is one word
       auto* const out = reinterpret_cast<std::uint64_t*>(job.heap + heap_bytes / 2);
       const int peer = 1 - job.pe;
       for (std::uint64_t round = before + 1; round <= rounds; ++round)

@@ -202,7 +202,7 @@ TEST(DeviceReports, AGridBarrierThatFailsFailsInEachBlock) {
     HostKernels kernels(2, heap_bytes, wait_s);
     std::atomic<int> failed{0}, passed{0};
     kernels.run({4, 2, columns}, [&](const DeviceJob& job) {
-      if (job.pe == 0) // the other one does not arrive
+      if (job.pe == 0) // the other PE does not arrive
         (device::grid_barrier(job) ? passed : failed) += 1;
     });
     EXPECT_EQ(failed, 8);

@@ -104,7 +104,7 @@ TEST(SimGroups, alike_ones_are_simulated_once_and_reported_all) {
   request.steps = 200;
   const sim::Traffic traffic = traffic_of(request, cluster, std::nullopt);
   const sim::Result result = simulate({&cluster}, traffic, effort_of(request, traffic)).front();
-  ASSERT_EQ(result.classes.size(), 2U); // the group with node 5, and the other three
+  ASSERT_EQ(result.classes.size(), 2U); // the group with node 5, and the three others
   EXPECT_EQ(result.classes[0].groups.first_nodes, std::vector<int>({0, 2, 6}));
   EXPECT_EQ(result.classes[1].groups.first_nodes, std::vector<int>({4}));
   const sim::Summary summary = summarize("given", result, traffic);

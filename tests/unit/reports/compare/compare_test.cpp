@@ -367,7 +367,8 @@ TEST(Compare, FailuresAndSkipsNeedNoNumbers) {
   failed.reason = "byte 3 differs";
   skipped.status = RowStatus::skip;
   skipped.reason = "no peer";
-  EXPECT_EQ(verdict_of(good, failed), RowVerdict::worse); // however fast it is
+  // a failed run is worse, however fast it is
+  EXPECT_EQ(verdict_of(good, failed), RowVerdict::worse);
   EXPECT_EQ(verdict_of(failed, good), RowVerdict::better);
   EXPECT_EQ(verdict_of(failed, failed), RowVerdict::unclear);
   EXPECT_EQ(verdict_of(good, skipped), RowVerdict::missing);

@@ -51,7 +51,7 @@ TEST(FalseAlarms, AreFewInAThousandComparisons) {
       {20, 20, 1, 0.30, 0, 0},    // noise far above what counts
       {20, 100, 1, 0.10, 0, 10},  // one in ten takes three times as long
       {5, 5, 1, 0.20, 0, 0},      // the fewest samples
-      {5, 20, 3, 0.05, 0.10, 0},  // runs that differ by more than what counts
+      {5, 20, 3, 0.05, 0.10, 0},  // runs that differ by more than the threshold
       {5, 20, 2, 0.05, 0.10, 20}, // the same with two runs
   };
   std::uint64_t seed = 100;

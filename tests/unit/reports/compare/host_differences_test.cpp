@@ -163,11 +163,11 @@ TEST(HostDifferences, WhatFollowsFromAMissingDeviceIsNotSaid) {
     EXPECT_EQ(names(compare_hosts(hosts)), (std::vector<std::string>{"nic.count", "nic.mlx5_7"}))
         << count;
   }
-  std::vector<HostFacts> hosts = alike(5); // one that only this host has
+  std::vector<HostFacts> hosts = alike(5); // a fact that only this host has
   for (std::size_t i : {0U, 1U, 2U, 3U})
     lose_nic(hosts[i], "nic.mlx5_7");
   EXPECT_EQ(names(compare_hosts(hosts)), std::vector<std::string>{"nic.mlx5_7"});
-  hosts = alike(5); // the rate of a port that is down
+  hosts = alike(5); // the rate of a port that is down does not count
   hosts[3].facts["nic.mlx5_2.port1"] = "DOWN";
   hosts[3].facts.erase("nic.mlx5_2.port1.rate_Gbps");
   EXPECT_EQ(names(compare_hosts(hosts)), std::vector<std::string>{"nic.mlx5_2.port1"});

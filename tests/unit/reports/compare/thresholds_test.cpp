@@ -103,8 +103,8 @@ TEST(Threshold, HoldsEveryRowThatItIsAbout) {
 TEST(Threshold, RowsWithoutTheNumberMissItUnlessAPatternFoundThem) {
   EXPECT_EQ(hold("barrier.bandwidth_GBps>=1").missed.size(), 1u);
   EXPECT_EQ(hold("*.bandwidth_GBps>=1").rows, 2u);
-  EXPECT_EQ(hold("put.p99_us<100").missed.size(), 2u); // of three samples there is none
-  EXPECT_EQ(hold("put.p50_ns<100").missed.size(), 2u); // they are in us
+  EXPECT_EQ(hold("put.p99_us<100").missed.size(), 2u); // three samples have no p99
+  EXPECT_EQ(hold("put.p50_ns<100").missed.size(), 2u); // the rows are in us
 }
 
 TEST(Threshold, TheFixForP99SaysHowManySamplesItTakes) {

@@ -25,7 +25,7 @@ const std::size_t hello_bytes =
 const std::size_t linked_bytes = encode_frame(FrameKind::linked).size();
 const std::size_t challenge_bytes = request_bytes;
 const std::size_t all_from_dialer = request_bytes + hello_bytes + linked_bytes;
-constexpr std::size_t no_end = 1 << 20; ///< more than they ever send
+constexpr std::size_t no_end = 1 << 20; ///< more bytes than both sides ever send
 
 /// A Unix socket: what is sent there has arrived when sending returns.
 Listener new_listener() {
@@ -40,7 +40,8 @@ struct FirstConnection {
     held        ///< later bytes are held back for ever
   };
   End end = End::cut_at;
-  std::size_t from_dialer = no_end, from_listener = no_end; ///< bytes that are forwarded
+  /// Bytes that are forwarded before the end.
+  std::size_t from_dialer = no_end, from_listener = no_end;
 };
 
 /// Forwards connections, and counts those over which a PE has sent all its frames.
@@ -74,7 +75,7 @@ private:
         try {
           pairs_.push_back({std::move(dialer), Socket::connect(target_, "the PE", soon(5)), plan});
         } catch (const Error&) {
-          continue; // the PE listens no more, and the test fails by that
+          continue; // the PE has stopped listening, which makes the test fail
         }
       }
       pairs_.remove_if([this](Pair& pair) { return !forward(pair); });
@@ -116,7 +117,7 @@ private:
   std::list<Pair> pairs_;
   std::atomic<int> accepted_{0}, confirmed_{0};
   std::atomic<bool> stop_{false};
-  std::thread thread_; // last: it uses everything above
+  std::thread thread_; // declared last: the thread uses everything above
 };
 
 /// One of two PEs, as a thread that connects to the other. The test is the rendezvous.
@@ -285,7 +286,7 @@ TEST(UidLinking, ReceptionIsOpenUntilAllPesAreConnected) {
   second.start({first.address().text()});
   first.await_linked();
   second.await_linked();
-  first.finish(); // else it would connect again when its connection is replaced
+  first.finish(); // otherwise the PE would connect again when its connection is replaced
   Dialer dialer = dialer_of_pe_0(second.address(), secret);
   Socket again = dial(dialer, soon());
   const Bytes linked = encode_frame(FrameKind::linked);

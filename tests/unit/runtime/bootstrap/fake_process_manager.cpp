@@ -43,7 +43,8 @@ void FakeProcessManager::serve() {
   for (;;) {
     std::vector<pollfd> waiting{{stop_reading_.get(), POLLIN, 0}};
     for (const Client& client : clients_)
-      waiting.push_back({client.descriptor.get(), POLLIN, 0}); // negative ones are ignored
+      // poll() ignores negative descriptors
+      waiting.push_back({client.descriptor.get(), POLLIN, 0});
     if (::poll(waiting.data(), waiting.size(), -1) < 0 || waiting[0].revents != 0)
       return;
     for (std::size_t rank = 0; rank < clients_.size(); ++rank)

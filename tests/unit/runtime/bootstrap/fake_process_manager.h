@@ -51,7 +51,7 @@ private:
     bool blocks = false; ///< speaks PMI-2
     int fences = 0;
     bool in_fence = false;
-    std::string waiting_key; ///< a get that waits
+    std::string waiting_key; ///< key of a get that waits
     std::map<std::string, std::string> own_space;
   };
   using Words = std::map<std::string, std::string>;
@@ -81,7 +81,7 @@ private:
   FileDescriptor stop_reading_, stop_writing_;
   std::atomic<int> aborts_{0};
   std::atomic<int> finalizes_{0};
-  int seen_ = 0; ///< commands that the fault is about
+  int seen_ = 0; ///< commands seen of the kind that the fault is about
   std::thread thread_;
 };
 

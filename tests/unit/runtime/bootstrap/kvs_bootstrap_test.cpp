@@ -133,7 +133,7 @@ TEST(KvsBootstrap, ARefusalThatAnotherPeCausedIsTheErrorOfTheJob) {
     HealthWithFailure has_failure;
     EXPECT_EQ(message_with(knows_nothing), "refused");
     EXPECT_EQ(message_with(has_failure), "PE 1 was lost");
-    bootstrap.watch(nullptr); // outlives both
+    bootstrap.watch(nullptr); // the KVS outlives both
   });
 }
 
@@ -306,7 +306,7 @@ TEST(KvsFault, TwoProcessesOfOneRank) {
   int found = 0;
   for (const Outcome& outcome : outcomes)
     found += outcome.message.find("another process also has rank 0") != std::string::npos;
-  EXPECT_GE(found, 1); // the other one misses PE 1
+  EXPECT_GE(found, 1); // the other rank misses PE 1
   for (const Outcome& outcome : outcomes)
     EXPECT_EQ(outcome.code, ExitCode::unavailable);
 }
@@ -369,7 +369,7 @@ TEST_P(KvsFaults, DifferentCallsAreNamed) {
       bootstrap.broadcast(&byte, 1, 1, soon());
   });
   EXPECT_NE(calls[0].message.find("PE 1 is in broadcast"), std::string::npos) << calls[0].message;
-  EXPECT_TRUE(calls[1].good) << calls[1].message; // a root needs nothing of the others
+  EXPECT_TRUE(calls[1].good) << calls[1].message; // a root needs nothing from other ranks
 }
 
 class FailedJob final : public JobHealth {

@@ -61,7 +61,7 @@ public:
              ::ioctl(file_.get(), UFFDIO_REGISTER, &range) == 0;
   }
   ~BlockingPage() { release(0); }
-  bool works() const { return works_; } ///< the system permits it
+  bool works() const { return works_; } ///< whether the system permits shared buffers
   std::byte* base() const { return pages_.base(); }
   /// Returns when a thread reads it.
   void wait_for_reader() const {

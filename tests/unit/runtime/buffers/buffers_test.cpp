@@ -339,7 +339,7 @@ TEST(Buffers, AClosedBufferIsOpenedAgainByTheNextOperation) {
   EXPECT_EQ(world[1].open_count(), 1u);
   world[1].close(descriptor);
   EXPECT_EQ(world[1].open_count(), 0u);
-  world[1].close(descriptor); // it is not open
+  world[1].close(descriptor); // the descriptor is not open
   world[1].put(descriptor, 8, &word, 8);
   EXPECT_EQ(world[1].open_count(), 1u);
 }

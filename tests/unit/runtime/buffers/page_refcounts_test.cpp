@@ -136,7 +136,7 @@ TEST(PageRefcounts, PiecesOfOneFileAreJoined) {
   PageRefcounts refcounts;
   const std::uintptr_t page = page_bytes();
   refcounts.insert({{10 * page, 20 * page}, std::make_shared<const PageFile>(), 0, 0});
-  refcounts.add_use({12 * page, 14 * page}); // splits it
+  refcounts.add_use({12 * page, 14 * page}); // splits the range
   EXPECT_EQ(refcounts.all().size(), 3u);
   const std::vector<SharedPiece> whole = refcounts.pieces({11 * page, 19 * page});
   ASSERT_EQ(whole.size(), 1u);

@@ -57,7 +57,7 @@ int fail_each_call(const ForkJob& job, const std::string& function) {
   int failures = 0;
   for (int call = 1; call < 60; ++call) {
     const SetVariable fail("FAKE_CUDA_FAIL", function + ":" + std::to_string(call) + ":2");
-    bool well = true; // there is no such call any more
+    bool well = true; // the call does not exist any more
     for (const PeResult& result : run_fork_job(job)) {
       const std::string about = function + " " + std::to_string(call) + ": " + result.text;
       EXPECT_NE(result.text.find(std::string(" held: ") + nothing_held), std::string::npos)

@@ -41,8 +41,8 @@ void move_data(Runtime& runtime, std::uint64_t* words) {
   rma.put(words, mine.data(), count * 8, peer);                             // from the host
   rma.put(words + count, mine.data(), 8, peer);                             // inline
   gpu.copy(words + 2 * count, mine.data(), count * 8);                      // one's own GPU
-  rma.put(words + 3 * count, words + 2 * count, count * 8, peer, 0, false); // from there
-  rma.put(words + 4 * count, words + 2 * count, 16, peer);                  // short ones, too
+  rma.put(words + 3 * count, words + 2 * count, count * 8, peer, 0, false); // from the own GPU
+  rma.put(words + 4 * count, words + 2 * count, 16, peer);                  // short transfers, too
   rma.put_signal(words + 5 * count, words + 2 * count, 8, words + 6 * count, 3, SignalOp::set,
                  peer);
   rma.put_signal(words + 5 * count + 1, words + 2 * count, 8, words + 6 * count + 1, 4,
@@ -189,7 +189,7 @@ TEST_F(GpuDirectJobs, FlushesNicWritesBeforeASignalFromTheCpu) {
       rma.get(words + 3, words, 8, peer, 0, false);
       rma.quiet();
     });
-    step("agent", [&] { // the peer's message, carried out here
+    step("agent", [&] { // the peer's message is carried out here
       rma.atomic(words + 4, {AtomicOp::add, 8, 1}, peer);
     });
     gpu.free(words);

@@ -101,7 +101,8 @@ TEST_P(GpuBufferFaults, AKilledOwnerIsAnErrorAndAKilledUserHoldsNothing) {
             ::raise(SIGKILL);
           }
           const std::string lost = error_of([&] {
-            runtime.collectives().barrier(team_world); // the victim may exit before it ends
+            // the victim may exit before the barrier ends
+            runtime.collectives().barrier(team_world);
             const std::uint64_t never = 0;
             runtime.rma().wait_until(&never, Compare::not_equal, 0, "the end of a PE", victim);
           });
@@ -118,7 +119,7 @@ TEST_P(GpuBufferFaults, AKilledOwnerIsAnErrorAndAKilledUserHoldsNothing) {
     const std::string& text = results[static_cast<std::size_t>(1 - victim)].text;
     EXPECT_NE(text.find("after: "), std::string::npos) << text;
     const std::string first = text.substr(0, text.find('\n'));
-    if (victim == 0) // no PE responds for it
+    if (victim == 0) // no PE responds for PE 0
       EXPECT_NE(first.find("PE 0"), std::string::npos) << text;
     else // success, or the job's failure with the name of the lost PE
       EXPECT_TRUE(first == "after: no error" || first.find("PE 1") != std::string::npos) << text;

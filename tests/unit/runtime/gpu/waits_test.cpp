@@ -244,7 +244,8 @@ TEST_P(GpuFaults, EachIsOneLineAndLeavesNothing) {
                           PeGpu& gpu = *runtime.gpu();
                           const int peer = 1 - runtime.pe();
                           const KernelPath& way = gpu.paths_by_pe()[static_cast<std::size_t>(peer)];
-                          if (way.path != DevicePath::load_store) // the job continues without it
+                          // the job continues without the lost PE
+                          if (way.path != DevicePath::load_store)
                             throw Error(ExitCode::unavailable, "PE " + std::to_string(peer), "map",
                                         way.reason, "-");
                           auto* words = static_cast<std::uint64_t*>(gpu.allocate(64));

@@ -159,7 +159,7 @@ std::string logged(const std::function<void()>& call) {
 
 TEST(HostBacking, ARefusedNumaNodeIsSaidOnce) {
   HostBackingOptions options;
-  options.numa_node = 1001; // no machine has it
+  options.numa_node = 1001; // no machine has that node
   const std::string said = logged([&] {
     const auto backing = make_host_backing(options);
     for (int i = 0; i < 3; ++i)

@@ -136,7 +136,7 @@ TEST(ProxyFaults, MalformedRequests) {
   };
   refuse(changed([](ProxyRequest& r) { r.pe = 2; }), "PE 2 of 2");
   refuse(changed([](ProxyRequest& r) { r.pe = -1; }), "PE -1");
-  refuse(changed([](ProxyRequest& r) { r.pe = 1; }), "PE 1"); // nothing reaches it
+  refuse(changed([](ProxyRequest& r) { r.pe = 1; }), "PE 1"); // no transport reaches PE 1
   refuse(changed([](ProxyRequest& r) { r.size_bytes = 3; }), "3 bytes");
   refuse(changed([](ProxyRequest& r) { r.size_bytes = 16; }), "16 bytes");
   refuse(changed([](ProxyRequest& r) { r.context = 64; }), "context 64");
@@ -190,7 +190,7 @@ TEST(ProxyFaults, StopDoesNotWaitForeverForADeadProducer) {
 
 TEST(ProxyFaults, ADeadProxyThreadIsNamed) {
   JobHealth health;
-  ProxyChannel channel(health, impatient()); // no thread drains it
+  ProxyChannel channel(health, impatient()); // no thread drains the ring
   ProxyProducer producer(channel, 0);
   expect_error(ExitCode::deadline,
                {"room in the proxy's ring", "proxy thread", "request 0", "died"}, [&] {

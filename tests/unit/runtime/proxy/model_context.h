@@ -27,8 +27,9 @@ inline constexpr unsigned max_rings = 2;
 inline constexpr unsigned max_pairs = 4; ///< pairs of a producer and a ring
 
 struct LateStore {
-  static constexpr std::uint16_t release = 1; ///< arrives after all that the thread stored before
-  static constexpr std::uint16_t fenced = 2;  ///< later stores arrive after it
+  /// Arrives after everything that the thread stored before.
+  static constexpr std::uint16_t release = 1;
+  static constexpr std::uint16_t fenced = 2; ///< later stores arrive after this one
   std::uint16_t place;
   std::uint16_t order;
   std::uint32_t value;

@@ -12,7 +12,8 @@ namespace shmemctl::test {
 struct ModelRequest {
   enum Kind : std::uint8_t { none, put, value, fetch, get, quiet };
   Kind kind = none;
-  std::uint8_t producer = 0, index = 0; ///< its number among those of the producer in this ring
+  /// Number of the request among those of the producer in this ring.
+  std::uint8_t producer = 0, index = 0;
   std::uint32_t result = ~0u;
   std::uint8_t result_tag = 0;
 };

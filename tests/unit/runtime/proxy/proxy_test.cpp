@@ -211,7 +211,7 @@ TEST(Proxy, ProducersAreCreatedAndDestroyed) {
   ProxyOptions options;
   options.n_results = 2;
   Proxy proxy(world.ways(), world.health, options);
-  for (std::uint64_t i = 0; i < 600; ++i) { // more than there are tags
+  for (std::uint64_t i = 0; i < 600; ++i) { // more requests than tags
     ProxyProducer producer(proxy.channel(), 0);
     ASSERT_EQ(producer.atomic(world.at(0, 0), {AtomicOp::add, 8, 1, 0}), i);
   }

@@ -177,7 +177,7 @@ TEST(ProxyFifos, AnErrorInOneRingReachesTheProducersOfAll) {
       ProxyProducer producer(proxy.channel(), proxy_context);
       try {
         if (pe == 3)
-          while (others.load() < 3) // the others have begun
+          while (others.load() < 3) // the other producers have begun
             std::this_thread::yield();
         for (bool first = true;; first = false) {
           producer.put_value({pe, 1, 0}, 1, 8);

@@ -172,7 +172,7 @@ TEST(ActiveSets, OthersTakeNoPart) {
     // Also called by PEs that are not in it, as old programs do.
     shmem_int_sum_to_all(numbers + 1, numbers, 1, 1, 1, 2, nullptr, area);
     EXPECT_EQ(numbers[1], shmem_my_pe() % 2 == 1 ? 2 : 0);
-    shmem_barrier(0, 0, 3, area + SHMEM_SYNC_SIZE); // other members, other area
+    shmem_barrier(0, 0, 3, area + SHMEM_SYNC_SIZE); // other members, another area
     shmem_barrier_all();
   });
 }

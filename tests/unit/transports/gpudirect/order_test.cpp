@@ -110,7 +110,7 @@ TEST_F(GpuDirect, AFenceOrdersBothPaths) {
   expect_log({"nic put 8", "nic fence", "agent fence", "nic put 8", "nic quiet",
               "agent post_atomic", "agent post_atomic"});
   transport->fence(0);
-  add(); // the agent's own order; the NIC may have puts elsewhere
+  add(); // ordered by the agent itself; NIC transfers may have other orders
   put(); // waits for the additions
   put();
   expect_log({"nic fence", "agent fence", "nic quiet", "agent post_atomic", "agent quiet",

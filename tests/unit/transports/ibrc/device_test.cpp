@@ -133,7 +133,7 @@ TEST(AsyncEvents, PortsThatGoDownAndUpAreRemembered) {
   events.poll();
   EXPECT_EQ(events.history(1), "the port went down once");
   fake.set_port_state("mlx5_0", 1, IBV_PORT_ACTIVE);
-  fake.set_port_state("mlx5_0", 1, IBV_PORT_ACTIVE); // devices tell it twice
+  fake.set_port_state("mlx5_0", 1, IBV_PORT_ACTIVE); // devices report the change twice
   events.poll();
   EXPECT_EQ(events.history(1), "the port went down once and is up again");
   fake.set_port_state("mlx5_0", 1, IBV_PORT_DOWN);

@@ -108,7 +108,7 @@ TEST(Faults, AFailureInAStreamIsReportedOnceAndLeavesNothing) {
   Failing failing(fake);
   run_over(fake, [&](TransportPe& me) {
     if (me.pe == 0) {
-      std::vector<std::byte> plain(1 << 20); // staged, so that slots must be returned
+      std::vector<std::byte> plain(1 << 20); // staged transfers, so that slots must be returned
       expect_error(ExitCode::unavailable, {"PE 1"}, [&] {
         for (int i = 0; i < 100; ++i) {
           if (i == 50)

@@ -75,7 +75,7 @@ TEST(Gid, AnIndexIsTakenWhateverItIs) {
   }
   request.index = 6; // empty
   EXPECT_TRUE(chosen(request).empty());
-  request.index = 300; // the call that connects has one byte for it
+  request.index = 300; // the connecting call has one byte for the index
   EXPECT_TRUE(chosen(request).empty());
 }
 

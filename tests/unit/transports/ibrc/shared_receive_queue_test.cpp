@@ -194,7 +194,7 @@ TEST_F(Answering, MoreRequestsThanCreditsAreRefused) {
   ASSERT_TRUE(responder_->set_place(0, place_));
   for (int i = 0; i < 5; ++i)
     ask(queue_pair, add(1));
-  EXPECT_EQ(words_[0], 2u); // the others are not executed
+  EXPECT_EQ(words_[0], 2u); // the other requests are not executed
   await_done(2);
   EXPECT_EQ(block_word(ibrc::ReplyBlock::refused_at),
             ibrc::refused_word(2, ibrc::Refusal::too_many));

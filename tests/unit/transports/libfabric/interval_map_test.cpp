@@ -34,7 +34,7 @@ TEST_F(FabricAreas, ASecondAreaAtTheSamePlaceDoesNotDropTheFirst) {
   EXPECT_EQ(rest(100), 300u);
   areas_.remove(place(100));
   EXPECT_EQ(at(100), 0);
-  areas_.remove(place(100)); // there is none
+  areas_.remove(place(100)); // no area contains the address
 }
 
 TEST_F(FabricAreas, ARangeThatContainsASmallerOneIsFound) {

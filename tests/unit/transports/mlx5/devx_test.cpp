@@ -108,7 +108,8 @@ TEST(Mlx5Devx, SignalsByCapability) {
   const Case cases[] = {
       {automatic, true, 12, all, SignalMethod::atomic, false},
       {automatic, true, 0, all, SignalMethod::write, true},
-      {automatic, true, 0, atomics, SignalMethod::completion, true}, // the peer does not keep it
+      // the peer does not keep the order
+      {automatic, true, 0, atomics, SignalMethod::completion, true},
       {automatic, false, 0, all, SignalMethod::completion, false},
       {automatic, true, 12, PeerInfo::orders_writes, SignalMethod::completion, false},
       {any, true, 0, all, SignalMethod::completion, false},

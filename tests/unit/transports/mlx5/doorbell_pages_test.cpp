@@ -98,7 +98,7 @@ TEST(Mlx5DoorbellPages, APageOfTwoRegistersIsMappedOnce) {
 /// Some dedicated pages, then none: later ones share.
 TEST(Mlx5DoorbellPages, WhenDedicatedPagesRunOut) {
   FakeDevice device;
-  device.dedicated_pages = 4; // three of them for the host's queues
+  device.dedicated_pages = 4; // three of the pages are for the host's queues
   const MappedQueues seen = map_queues_of(device, true);
   EXPECT_EQ(seen.registers.size(), 3u);
 }

@@ -30,7 +30,7 @@ TEST(Mlx5EmulatedErrors, EveryMalformedWqe) {
       EmulatedWorld world;
       world.here.fill(std::byte{0x11});
       world.there.fill(std::byte{0x22});
-      if (beside) { // its index is not 0, and what is before it succeeds
+      if (beside) { // the WQE's index is not 0, and the WQEs before it succeed
         add_nop(world);
         add_nop(world, 0);
       }

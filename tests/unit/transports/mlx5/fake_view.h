@@ -29,8 +29,8 @@ struct ViewWord {
 struct ViewThread {
   std::uint8_t script_at, log_size, stores_made, done;
   std::uint8_t posted[1], accepted[1], padding[2];
-  View view;     ///< what it knows
-  View released; ///< what it knew at its last fence
+  View view;     ///< what the thread knows
+  View released; ///< what the thread knew at its last fence
   View loaded;   ///< what relaxed loads brought: known after the next fence
   std::uint32_t log[max_logged];
 };

@@ -107,7 +107,7 @@ private:
     std::uint8_t phase, is_nop;
     std::uint8_t due; ///< this many of its WQEs must be executed without any more calls
     std::uint8_t padding;
-    std::uint32_t published_before; ///< WQEBBs that a quiet is for
+    std::uint32_t published_before; ///< number of WQEBBs that a quiet waits for
   };
   struct Device {
     std::uint32_t seen, position, told, completions;

@@ -110,7 +110,7 @@ struct QueueModelMemory {
     modify(word, true, [&](std::uint64_t old) { return old < value ? value : old; });
   }
 
-  inline static thread_local unsigned thread = 0; ///< whose step it is
+  inline static thread_local unsigned thread = 0; ///< thread whose step is being made
   inline static thread_local bool is_device = false;
 };
 

@@ -80,7 +80,7 @@ void run_until_it_fails(const Job& job, Bootstrap& bootstrap, ForkSlot& slot) {
     return make_ucx_transport(setup, job.way.settings);
   };
   const Options options({}, {});
-  make({0, 1, "here", &options, nullptr, short_s}); // UCX keeps some of what it opens first
+  make({0, 1, "here", &options, nullptr, short_s}); // UCX keeps open some of what it opens first
   const std::size_t open_before = open_descriptors();
   int end = ended;
   try {

@@ -125,7 +125,7 @@ TEST(UcxLibrary, ItsMessagesStayOffTheTerminal) {
     GTEST_SKIP() << output.reason;
   EXPECT_EQ(output.out, "");
   EXPECT_EQ(output.err, "");
-  variables["UCX_LOG_LEVEL"] = "warn"; // the user wants to see them
+  variables["UCX_LOG_LEVEL"] = "warn"; // the user wants to see UCX's messages
   output = output_of(variables);
   EXPECT_EQ(output.out, "");
   EXPECT_NE(output.err.find("no_such_transport"), std::string::npos) << output.err;

@@ -69,7 +69,7 @@ TEST(UcxLocalMemory, ASecondAreaAtTheSamePlaceIsRegisteredToo) {
   EXPECT_EQ(sizes(), Sizes{4096}) << "the youngest goes, the first stays";
   known.remove_local(memory.data());
   EXPECT_EQ(sizes(), Sizes{});
-  known.remove_local(memory.data()); // there is none, and the neighbour stays
+  known.remove_local(memory.data()); // no mapping begins there, and the neighbour stays
   EXPECT_EQ(CountedUcx::sizes_at(memory.data() + 4096), Sizes{4096});
 }
 

@@ -91,7 +91,7 @@ TEST(UcxWorld, RegionsGrowInManySteps) {
             const RemoteAddress last{1 - me.pe, region::heap, size_bytes - 8};
             me.transport->atomic(0, last, {AtomicOp::set, 8, step});
             EXPECT_EQ(me.transport->atomic(0, last, {AtomicOp::add, 8, 1}), step);
-            me.barrier(); // the other one's memory was written to
+            me.barrier(); // the other PE has written to this memory
           }
         },
         wanted);

@@ -80,7 +80,7 @@ public:
   HostFlight* flight() const { return flight_; }
 
   struct Operation {
-    std::uint64_t fence; ///< how many came before it
+    std::uint64_t fence; ///< how many requests came before it
     std::function<void()> operation;
   };
   /// The order of the fences; between two of them the reverse one.
@@ -154,7 +154,7 @@ private:
   struct Waiting {
     HostNetwork* of;
     std::uint64_t fence;
-    int overtaken_by; ///< as many later ones of the PE are to be done before it
+    int overtaken_by; ///< how many later requests of the PE complete before it
     std::uint64_t until_poll;
     std::function<void()> operation;
   };
@@ -184,7 +184,7 @@ private:
   }
 
   std::mutex mutex_;
-  std::vector<Waiting> waiting_; ///< in the order in which they were asked for
+  std::vector<Waiting> waiting_; ///< in the order in which they were requested
   std::atomic<std::size_t> n_waiting_{0};
   std::uint64_t polls_ = 0;
   std::uint32_t random_;

@@ -94,7 +94,7 @@ struct Block {
     sync();
     const bool result = !failed;
     sync();
-    if (rank() == 0) // the next vote uses the other one
+    if (rank() == 0) // the next vote uses the other word
       failed = false;
     return result;
   }

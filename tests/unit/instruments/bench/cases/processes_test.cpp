@@ -43,7 +43,7 @@ std::string run_all(Runtime& runtime) {
   for (const BenchCase& bench_case : host_cases())
     for (const Traffic traffic : bench_case.info.traffics)
       for (const std::size_t size : {std::size_t{8}, std::size_t{4096}, std::size_t{1} << 20}) {
-        if (bench_case.info.group == verbs_group) // no PE is reached over verbs here
+        if (bench_case.info.group == verbs_group) // no PE is reached over verbs in this job
           continue;
         if (size != 8 && (!bench_case.info.sized || size > bench_case.info.max_bytes))
           continue;

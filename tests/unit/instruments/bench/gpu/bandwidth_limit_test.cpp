@@ -105,7 +105,7 @@ TEST_F(GpuLinkTest, TrafficOverANetworkHasNone) {
   const LeastTraffic exchange{10, 10, 10, false};
   expect_none(gpu_collective_limit(built.node, exchange, by_pe), "the proxy's way");
   by_pe = places();
-  by_pe[1].between_gpus = false; // it sends nothing
+  by_pe[1].between_gpus = false; // PE 1 sends nothing
   const FoundLimit found = gpu_link_limit(built.node, {}, by_pe);
   EXPECT_TRUE(found.limit);
   EXPECT_EQ(found.reason, "");
@@ -151,7 +151,7 @@ TEST_F(GpuLinkTest, PesOfOneGpuHaveItsMemory) {
   limit = gpu_link_limit(built.node, point, {first, second, first, second}).limit;
   ASSERT_TRUE(limit);
   EXPECT_EQ(limit->rate_GBps, memory_GBps);
-  point.traffic = Traffic::all_to_all; // some of it leaves, some does not
+  point.traffic = Traffic::all_to_all; // some of the traffic leaves the node, some does not
   add_nvlink(LinkTarget::nvswitch, 18);
   expect_none(gpu_link_limit(built.node, point, {first, second, first, second}), "partly");
   expect_none(gpu_link_limit(built.node, {}, {{1, addresses[0]}, {1, addresses[0]}}),
@@ -171,7 +171,7 @@ TEST_F(GpuLinkTest, AHeapOfTheHostHasTheLinksToIt) {
   }
   expect_none(gpu_link_limit(built.node, {}, by_pe), "GPU " + addresses[0] + " to the host");
   set_pcie(32, 16);
-  add_nvlink(LinkTarget::nvswitch, 18); // it does not lead there
+  add_nvlink(LinkTarget::nvswitch, 18); // the NVSwitch link does not lead to the target
   FoundLimit found = gpu_link_limit(built.node, {}, by_pe);
   ASSERT_TRUE(found.limit);
   EXPECT_TRUE(found.limit->to_host);
@@ -231,7 +231,7 @@ TEST_F(GpuLinkTest, CopiesOfTheHostHaveTheLinkOfEveryGpuOnce) {
               "the link of GPU " + addresses[0] + " to the host's memory");
   expect_none(host_links_limit({}, Direction::uni), "nobody copies");
   set_pcie(32, 16);
-  add_nvlink(LinkTarget::nvswitch, 18); // it does not lead there
+  add_nvlink(LinkTarget::nvswitch, 18); // the NVSwitch link does not lead to the target
   FoundLimit found = host_links_limit({links(1)[0]}, Direction::uni);
   ASSERT_TRUE(found.limit);
   EXPECT_TRUE(found.limit->to_host);

@@ -74,7 +74,7 @@ TEST(MoeLaunchRules, TwoMicroBatchesInFlightAreRefused) {
 
 TEST(MoeLaunchRules, ADispatchWithoutACombineIsDropped) {
   LowLatencyCalls calls;
-  calls.drop(); // there is none
+  calls.drop(); // there is no next call
   EXPECT_EQ(calls.refuse_dispatch(Phases::both), "");
   calls.dispatched(Phases::send);
   calls.drop(); // its rows have not been received yet
@@ -86,7 +86,7 @@ TEST(MoeLaunchRules, ADispatchWithoutACombineIsDropped) {
   EXPECT_NE(calls.refuse_combine(Phases::both), "");
   calls.dispatched(Phases::both);
   calls.combined(Phases::send);
-  calls.drop(); // others may read its outputs at this moment
+  calls.drop(); // other ranks may read its outputs at this moment
   EXPECT_NE(calls.refuse_dispatch(Phases::both), "");
 }
 

@@ -77,7 +77,8 @@ TEST(MoeMeasureFaults, AStragglerIsNamed) {
 /// In ordinary calls, in which no rank was to be absent.
 TEST(MoeMeasureFaults, AMaskedRankIsNamedAndItsCallsHaveNoBandwidth) {
   MoeDrive drive = low_latency(moe_drive(3, 12, 4, 64, 8), Combine::weighted);
-  drive.setup.rank_timeout_us = 500'000; // so that on a busy machine nobody else is masked
+  // long enough that on a busy machine no other rank is masked
+  drive.setup.rank_timeout_us = 500'000;
   Effort effort = effort_of(2);
   effort.straggler = std::pair{1, 1'500'000.0};
   Routing routing;
@@ -194,7 +195,7 @@ TEST(MoeMeasureFaults, SkewIsApartFromTransfer) {
           backend->poison();
           me.collectives->barrier(team_world);
           if (me.pe == 1) {
-            if (!begins_late) // it announces itself, and delays its rows
+            if (!begins_late) // the rank announces itself, and delays its rows
               me.rma->put_value<std::uint64_t>(
                   me.at<std::uint64_t>(HostLayout(drive.setup).signals.ready) + 1, 1, 0);
             std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(late_us));

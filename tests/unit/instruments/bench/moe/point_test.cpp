@@ -154,7 +154,8 @@ TEST(MoeTraffic, IsWhatTheRoutingSays) {
   EXPECT_EQ(traffic.logical_bytes, (std::vector<std::uint64_t>{row, 0, row, row}));
   EXPECT_EQ(traffic.sent_bytes, (std::vector<std::uint64_t>{2 * row, 0, 0, 0}));
   EXPECT_EQ(traffic.crossing_bytes, (std::vector<std::uint64_t>{0, 0, 0, 0}));
-  drive.setup.node_ranks = 2; // both cross as one row each to rank 2, which keeps one of them
+  // both tokens cross as one row each to rank 2, which keeps one of the rows
+  drive.setup.node_ranks = 2;
   traffic = dispatch_traffic(drive.setup);
   EXPECT_EQ(traffic.logical_bytes, (std::vector<std::uint64_t>{row, 0, row, row}));
   EXPECT_EQ(traffic.sent_bytes, (std::vector<std::uint64_t>{2 * row, 0, row, 0}));

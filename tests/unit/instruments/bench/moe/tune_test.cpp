@@ -185,7 +185,7 @@ TEST(MoeTune, TheSlowestRankDecidesAndAllRanksAgree) {
     // Wrong on rank 1 only, and only in combines.
     EXPECT_EQ(to_text(mine[1].choice().settings), "sms=8,warps=11");
     EXPECT_FALSE(all_right(mine));
-    EXPECT_EQ(backend.settings(Direction::dispatch), some(8, 12)); // they are in use
+    EXPECT_EQ(backend.settings(Direction::dispatch), some(8, 12)); // the best settings are in use
     EXPECT_EQ(backend.settings(Direction::combine), some(8, 11));
     // Each was verified once, the last of each direction twice: the best 8 and the own choice.
     EXPECT_EQ(backend.poisoned, 2 * (20 + 9));
@@ -364,7 +364,7 @@ TEST(MoeTune, HostPutsRowsInChunksOfWhatIsSet) {
         me.collectives->barrier(team_world);
         const int whole = deliveries(1024), phases = deliveries(512), thirds = deliveries(400);
         if (me.pe == 0) {
-          EXPECT_EQ(phases - whole, 3); // rows to the other rank
+          EXPECT_EQ(phases - whole, 3); // rows that go to the other rank
           EXPECT_EQ(thirds - whole, 6);
         }
       },

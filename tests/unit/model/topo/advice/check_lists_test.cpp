@@ -234,7 +234,7 @@ TEST(MappingEmpty, BeforeThePrefixExistedNoneIsSet) {
   EXPECT_EQ(ids(findings), "mapping-empty(error)");
   EXPECT_EQ(findings[0].fix, "unset NVSHMEM_IB_ENABLE_IBGDA");
   MappingRequest deepep = with_ibgda(node, {3, 3, 20});
-  deepep.world = World::deepep_ll; // IBGDA cannot be switched off there
+  deepep.world = World::deepep_ll; // DeepEP does not let IBGDA be switched off
   const Finding empty = *find(checked(node, deepep), "mapping-empty");
   EXPECT_FALSE(contains(empty.fix, "export")) << empty.fix;
   EXPECT_TRUE(contains(empty.fix, "3.4.5")) << empty.fix;

@@ -313,7 +313,7 @@ TEST(NumaUnknown, OnceForAllDevices) {
   const Findings findings = checked(builder);
   const Finding* numa = find(findings, "numa-unknown");
   ASSERT_NE(numa, nullptr);
-  EXPECT_EQ(numa->severity, Severity::info); // the tree decides every distance that matters
+  EXPECT_EQ(numa->severity, Severity::info); // the tree determines every distance that matters
   EXPECT_TRUE(contains(numa->subject, "GPU 3 and mlx5_1")) << numa->subject;
 }
 

@@ -355,7 +355,7 @@ TEST(NvshmemChecks, MemoryOfATransferThatMayNotBeComplete) {
                         nvshmem_getmem_nbi(heap + 512, heap, 64, me);
                       });
   expect_not_complete(DeviceCall::get_nbi, DeviceCall::put, DeviceArgument::source, 0,
-                      [](std::byte* heap, int) { // the second of three that are under way
+                      [](std::byte* heap, int) { // the second of three puts that are under way
                         nvshmem_getmem_nbi(heap + 512, heap + 4096, 64, 1);
                         nvshmem_getmem_nbi(heap, heap + 4096, 64, 1);
                         nvshmem_getmem_nbi(heap + 1024, heap + 4096, 64, 1);
@@ -404,12 +404,12 @@ TEST(NvshmemChecks, TransfersThatMayBeComplete) {
     if (job.pe != 0)
       return;
     nvshmem_getmem_nbi(job.heap + 64, job.heap + 4096, 64, 1);
-    nvshmem_putmem_nbi(job.heap + 8192, job.heap, 64, 1);       // before it
-    nvshmem_putmem_nbi(job.heap + 8192, job.heap + 128, 64, 1); // behind it
+    nvshmem_putmem_nbi(job.heap + 8192, job.heap, 64, 1);       // memory before the source
+    nvshmem_putmem_nbi(job.heap + 8192, job.heap + 128, 64, 1); // memory behind the source
     nvshmem_putmem_nbi(job.heap + 8192, job.heap, 32, 1);       // read twice
     nvshmem_getmem_nbi(job.heap + 64, job.heap + 4096, 64, 1);  // written twice
     nvshmem_putmem_nbi(job.heap, job.heap + 12288, 0, 0);       // nothing
-    nvshmem_putmem_nbi(job.heap, job.heap + 12288, 64, 1);      // of the other PE
+    nvshmem_putmem_nbi(job.heap, job.heap + 12288, 64, 1);      // memory of the other PE
   });
   // One thread's quiet is for all, and what other threads have under way is not looked at.
   expect_silence({2, 3}, [](const DeviceJob& job) {

@@ -212,7 +212,7 @@ public:
     ++signals;
   }
 
-  std::atomic<int> signals{0}; ///< words that were stored as a whole
+  std::atomic<int> signals{0}; ///< words that were stored in one piece
 
 private:
   std::byte* at(const RemoteAddress& address) const {
@@ -242,13 +242,13 @@ TEST(Mlx5GpuMemory, TheEmulatedHcaUsesStagedCopies) {
     const int peer = 1 - me.pe;
     const auto tag = static_cast<std::byte>(me.pe + 1), theirs = static_cast<std::byte>(peer + 1);
     std::memset(memory->reach(memory->base()), static_cast<int>(tag), half);
-    me.barrier(); // the other PE reads it
+    me.barrier(); // the other PE reads the memory
     std::byte* const source = memory->base();
     const std::uint64_t word = 42;
     transport.put(0, gpu_at(peer, half), source, 10'000, false); // GPU to GPU
     transport.put(0, gpu_at(peer, half + 10'000), &word, 8, false);
     EXPECT_EQ(transport.atomic(0, gpu_at(peer, half + 10'008), {AtomicOp::add, 8, 5}), 0u);
-    transport.put(0, heap_at(peer, 64), &word, 8, false); // between them one to the host's memory
+    transport.put(0, heap_at(peer, 64), &word, 8, false); // between them a put to host memory
     transport.get(0, memory->base() + half + 20'000, gpu_at(peer, 100), 5000, false);
     transport.quiet(0);
     me.barrier();

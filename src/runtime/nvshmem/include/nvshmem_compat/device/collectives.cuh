@@ -81,7 +81,7 @@ struct ReducedAs<T, true> {
   using Type = typename std::conditional<std::is_signed<T>::value,
                                          typename std::make_signed<Unsigned>::type, Unsigned>::type;
 };
-#ifndef SHMEMCTL_KERNELS_ON_HOST // there the tests' types are those of the device API
+#ifndef SHMEMCTL_KERNELS_ON_HOST // on the host, the tests define the types of the device API
 template <>
 struct ReducedAs<__half, false> {
   using Type = device::Fp16;

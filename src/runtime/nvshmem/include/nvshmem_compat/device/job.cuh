@@ -24,7 +24,7 @@
 #if !defined(SHMEMCTL_DEVICE_WITHOUT_NETWORK) && !defined(SHMEMCTL_DEVICE_LIBRARY_ELSEWHERE)
 #define SHMEMCTL_DEVICE_LIBRARY_ELSEWHERE
 #endif
-#ifdef SHMEMCTL_KERNELS_IN_TREE // tests that include other headers of the tree, too
+#ifdef SHMEMCTL_KERNELS_IN_TREE // also for tests that include other headers of the source tree
 #include "kernels/nvshmem_device.cuh"
 #else
 #include "shmemctl/device/kernels/nvshmem_device.cuh"

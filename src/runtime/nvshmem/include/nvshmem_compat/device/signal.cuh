@@ -55,7 +55,7 @@ __device__ inline void put_signal_nbi(void* dest, const void* source, std::size_
   if (job.checked != 0 && !check_put_signal<Scope>(job, DeviceCall::put_signal_nbi, dest, source,
                                                    size_bytes, sig_addr, sig_op, pe))
     return;
-  Scope::sync(); // as put_nbi(); after the data there is one in any case
+  Scope::sync(); // as put_nbi(); a sync follows the data in any case
   device::put_signal_nbi<Scope>(job, dest, source, size_bytes, sig_addr, signal, pe,
                                 to_signal_op(sig_op));
 }

@@ -17,7 +17,8 @@ __device__ inline bool can_compare(const DeviceJob& job, DeviceCall call, const 
     return known;
   if (!known)
     return device::report_no_such_value(job, call, DeviceArgument::comparison, cmp);
-  device::count_completion(job); // a test may say so; a wait does it when it has ended, too
+  // nvshmem_test may count a completion; a wait counts one when it has ended, too
+  device::count_completion(job);
   return device::check_words(job, call, argument, words, sizeof(T), count);
 }
 __device__ inline void waited(const DeviceJob& job) {

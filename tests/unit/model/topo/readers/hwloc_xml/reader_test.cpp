@@ -134,7 +134,8 @@ TEST(HwlocReader, TakesTheNumaNodeFromAroundADeviceOrNone) {
 
 TEST(HwlocReader, GivesDistances) {
   const Node node = fixture("v2-two-sockets.xml");
-  EXPECT_EQ(word(node, 0, 2), "PIX"); // mlx5_10, other port of the GPU's switch
+  // mlx5_10, the other port of the switch to which the GPU is connected
+  EXPECT_EQ(word(node, 0, 2), "PIX");
   EXPECT_EQ(word(node, 0, 1), "SYS"); // mlx5_2
   EXPECT_EQ(word(node, 0, 4), "?");   // nic0, attached to the machine
   EXPECT_EQ(word(node, 4, 5), "PHB"); // nic0 and ens5, below one host bridge

@@ -209,7 +209,7 @@ TEST_F(RecordedText, NumaAndCpusComeFromTheAffinityColumns) {
   const Node b200 = read("gcp-a4-b200/nvidia-smi-topo-m.txt");
   EXPECT_EQ(b200.gpus[7].numa.value, 1);
   EXPECT_EQ(b200.gpus[7].cpus.value, "56-111,168-223");
-  const Node bond = read("a800-bond-vm/nvidia-smi-topo-m.txt"); // tabs, one of them doubled
+  const Node bond = read("a800-bond-vm/nvidia-smi-topo-m.txt"); // tabs, one of them twice
   EXPECT_EQ(bond.gpus[3].numa.value, 0);
   EXPECT_EQ(bond.gpus[3].cpus.value, "0-61");
   const Node old = read("dgx1-v100/nvidia-smi-topo-m.txt"); // has no NUMA column
