@@ -32,7 +32,7 @@ struct Context {
   mutable bool same_in_job = false;
   /// This process is a PE that has entered its bootstrap: share_error() is for errors before it.
   bool reached_bootstrap = false;
-  /// The subcommand that was chosen shows what is wrong with the environment.
+  /// Set if the chosen subcommand itself shows what is wrong with the environment.
   bool shows_environment = false;
   /// The subcommand that was chosen runs as a job over the runtime (with_job).
   bool runs_as_job = false;
@@ -47,8 +47,9 @@ std::string own_program();
 /// The environment including the options of the command line, for PEs that this program starts;
 /// --timeout only applies to this process.
 Environment job_environment(const Context& context);
-/// The same for a whole command that a part of `check` is: it gets the options of configuration
-/// files too, and reads no file itself, whose flags are for the user's own calls.
+/// As job_environment(), for a whole command that is a part of `check`: it gets the options of
+/// configuration files too, and reads no configuration file itself, since the flags in the files
+/// are for the user's own calls.
 Environment part_environment(const Context& context);
 
 /// Adds `--<name>` for a row of the option table; its text is stored in context.command_line.

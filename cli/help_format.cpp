@@ -136,7 +136,7 @@ private:
       text += "\n" + std::string(column, ' ');
     else
       text += std::string(static_cast<std::size_t>(column) - head.size() - 2, ' ');
-    // As if it began at column 0, because what is before it has that width already.
+    // Wrapped as if it began at column 0, because the text before it has that width already.
     const std::string lines =
         wrapped(std::string(column, ' ') + meaning, width_, column).substr(column);
     text += lines + "\n";

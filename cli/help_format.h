@@ -43,7 +43,7 @@ struct ValueRange {
   std::string least, most; ///< limits as help shows them
   bool integer = false;
 };
-/// The same in its parts.
+/// The option's range of values in its parts.
 std::optional<ValueRange> limits_of(const CLI::Option& option);
 
 /// The option's description with what the parser knows besides: the options that it excludes, that

@@ -28,7 +28,7 @@ public:
   void judge(std::vector<HostFacts> hosts, const std::vector<std::string>& places,
              Report& to) const;
 
-  /// As judge(), for the hosts of this report.
+  /// As judge(), for the hosts of the report that is being written.
   void judge_own(Report& report) const;
 
 private:

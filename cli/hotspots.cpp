@@ -70,7 +70,7 @@ private:
   double every_s_, left_s_, length_s_ = 0;
 };
 
-/// Of this machine, or of the one whose tree it is.
+/// The name of this machine, or of the one whose tree it is.
 std::string host_name(const Sysroot& sysroot) {
   if (!sysroot.live()) {
     const auto recorded = sysroot.read_line("/proc/sys/kernel/hostname");
@@ -225,7 +225,7 @@ private:
       sample_for(*watch_, std::min(run_.flags.interval_s, round_s_), round_s_);
   }
 
-  /// Of this machine, according to the mapping.
+  /// The users of this machine's ports, according to the mapping.
   std::vector<PortUser> users() const {
     const Mapping mapping = numbered_by_job(run_.mapping, gathering_.my_host().pes);
     std::vector<PortUser> users;

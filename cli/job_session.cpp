@@ -80,7 +80,7 @@ ExitCode read_world(const std::string& text, int world, Findings& to) {
   }
 }
 
-/// With the note that a PE has printed it, if one has.
+/// The error, with a note that a PE has printed it, if one has.
 Error printed_by_job(FailureDetector& failure_detector, Error error, bool own) {
   if (failure_detector.await_printed(own ? &error : nullptr))
     error.mark_printed();

@@ -52,8 +52,8 @@ public:
   Report& report() { return report_; }
   /// Saves the report as it is written if the run dies now.
   void checkpoint() { output_.update(report_); }
-  /// The same of its results alone, for a step that has many: connections are as many as pairs of
-  /// PEs.
+  /// A checkpoint of the results alone, for a step that has many: connections are as many as pairs
+  /// of PEs.
   void checkpoint_results() { output_.update_results(report_.results); }
   /// PE 0: prints a summary of what the NICs of all hosts carried, if text is wanted.
   void show_nics() const;
@@ -85,7 +85,7 @@ private:
   Report report_;
   std::mutex failure_detector_mutex_; ///< held during use, so that the failure detector stays alive
   FailureDetector* failure_detector_ = nullptr;
-  ReportOutput output_; ///< its thread uses the two members above
+  ReportOutput output_; ///< declared after the two members above, which its thread uses
   Progress progress_;   ///< after output_, which blocks signals
   bool leads_ = false;
   bool expects_to_lead_ = false;

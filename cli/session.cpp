@@ -46,7 +46,7 @@ std::string seconds_text(double seconds) {
   return text + " s";
 }
 
-/// Of a recorded tree.
+/// The node of a recorded tree.
 Node node_under(const Sysroot& sysroot) {
   const std::optional<Node> recorded = gather::recorded_node(sysroot);
   return recorded ? *recorded : read_machine(sysroot);

@@ -98,7 +98,8 @@ struct BootstrapSession {
   const Options& options;
   Bootstrap& bootstrap;
 };
-/// The same, on every PE of a job: opens the bootstrap first. Only PE 0 writes files and prints.
+/// As with_session(), on every PE of a job: opens the bootstrap first. Only PE 0 writes files and
+/// prints.
 ExitCode with_bootstrap(Context context, const std::function<ExitCode(BootstrapSession)>& body);
 
 /// An empty report of this run.

@@ -70,7 +70,7 @@ struct Synonym {
   const char* meant;
 };
 
-/// What the same thing is called elsewhere.
+/// What the same option is called in other programs.
 constexpr Synonym subcommand_synonyms[] = {
     {"bandwidth", "bench"},  {"bw", "bench"},
     {"latency", "bench"},    {"lat", "bench"},
@@ -180,7 +180,7 @@ std::string meant_flag(const Chain& chain, const std::string& flag) {
 
 constexpr std::size_t max_takers = 4;
 
-/// Of an option before any subcommand, or without one: the option of a subcommand that it may be.
+/// For an option before any subcommand, or without one: the option of a subcommand that it may be.
 std::string meant_of_subcommand(const Chain& chain, const std::string& flag) {
   if (chain.size() > 1)
     return "";
@@ -273,7 +273,7 @@ UsageError unknown_value(const std::string& name, const std::string& value,
           suggestion(similar_names(value, named)) + "use one of " + join(named, ", ")};
 }
 
-/// "1e3", "1,000", "4K" and "10s" are no numbers for the parser, but say one.
+/// The parser takes no "1e3", "1,000", "4K" or "10s" as a number, but these texts mean one.
 std::optional<double> meant_number(std::string text, bool integer) {
   text.erase(std::remove(text.begin(), text.end(), ','), text.end());
   if (const auto number = parse_number(text))

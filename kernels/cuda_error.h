@@ -1,5 +1,6 @@
-// The CUDA runtime's errors as texts. Under a driver that is too old for this binary's kernels
-// every call of it fails with the same error, which says neither what is there nor what is needed.
+// The CUDA runtime's errors as texts. Under a driver that is too old for this binary's kernels,
+// every call of the runtime fails with the same error, which names neither the driver's version nor
+// the required one.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -30,7 +31,7 @@ inline std::string cuda_error_text(cudaError_t error, int driver = cuda_driver_v
   return why.empty() ? text : text + ": " + why;
 }
 
-/// The same after the error's name: "cudaErrorInvalidValue: invalid argument".
+/// The error's name and text: "cudaErrorInvalidValue: invalid argument".
 inline std::string named_cuda_error(cudaError_t error) {
   return error == cudaSuccess ? "" : cudaGetErrorName(error) + (": " + cuda_error_text(error));
 }

@@ -2,7 +2,8 @@
 
 #include "kernels/cuda_error.h"
 
-#define SHMEMCTL_DEVICE_WITHOUT_NETWORK // it is on memory that this GPU can load and store
+#define SHMEMCTL_DEVICE_WITHOUT_NETWORK // the operation is on memory that this GPU can load and
+                                        // store
 #include "kernels/device/word_atomic.cuh"
 
 namespace shmemctl {

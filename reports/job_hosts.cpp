@@ -45,7 +45,7 @@ struct Kind {
   std::vector<std::size_t> hosts;
 };
 
-/// By first host; the first of them is what `topology` has.
+/// Kinds of nodes ordered by their first host; the first kind is that of `topology`.
 std::vector<Kind> kinds_of(const std::vector<std::optional<Introduction>>& hosts) {
   std::vector<Kind> kinds;
   std::map<std::string, std::size_t> index;

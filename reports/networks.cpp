@@ -20,7 +20,7 @@ using nlohmann::json;
 
 using NodePair = std::pair<int, int>;
 using Links = std::set<NetworkLink>;
-/// Of one node pair in one direction, by transport.
+/// The links of one node pair in one direction, by transport.
 using LinksByTransport = std::map<std::string, Links>;
 
 constexpr std::size_t max_network_rows = 50, max_links = 4;

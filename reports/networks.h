@@ -35,7 +35,7 @@ struct NetworkRow {
 };
 
 nlohmann::json to_json(const NetworkRow& row);
-/// From a document that is valid by the schema.
+/// Reads a row of a document that is valid by the schema.
 NetworkRow network_row_from_json(const nlohmann::json& object);
 
 /// What one PE uses to reach the PEs of other nodes.

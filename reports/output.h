@@ -66,7 +66,7 @@ public:
   /// copy.
   void update(const Report& report);
 
-  /// The same of its results alone; all else stays as the last update() gave it.
+  /// Updates the results alone; all else stays as the last update() gave it.
   void update_results(const std::vector<ResultRow>& results);
 
   /// Writes the report, with `finished_at` set to now if it is empty. Throws Error (unavailable:

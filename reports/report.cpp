@@ -84,7 +84,7 @@ RowPath row_path_from_json(const json& object) {
 
 namespace {
 
-/// Sets `key`, or null with `<key>_reason`: the convention for what is unknown.
+/// Sets `key`, or null with `<key>_reason`: the convention for unknown values.
 template <class T>
 void set(json& object, const std::string& key, const std::optional<T>& value, const char* reason) {
   if (value) {
@@ -536,7 +536,7 @@ ResultRow read_row(const json& object) {
   row.counted_GBps = optional<double>(object, "counted_GBps");
   row.limited_by = optional<std::string>(object, "limited_by");
   if (const std::string why = text(object, "link_fraction_reason");
-      why == text(object, "limited_by_reason")) // which differ where nothing was said
+      why == text(object, "limited_by_reason")) // the reasons differ where none was given
     row.limit_reason = why;
   row.verified =
       from_word(text(object, "verified"), {Verified::passed, Verified::failed, Verified::unchecked},

@@ -34,7 +34,7 @@ struct RowPath {
 std::string to_text(const RowPath& path);
 
 nlohmann::json to_json(const RowPath& path);
-/// From a document that is valid by the schema.
+/// Reads a path of a document that is valid by the schema.
 RowPath row_path_from_json(const nlohmann::json& object);
 
 struct ToolInfo {
@@ -46,7 +46,7 @@ struct ToolInfo {
 };
 /// Describes this binary.
 ToolInfo tool_info();
-/// As in a report's `tool`.
+/// The object that reports have as `tool`.
 nlohmann::json to_json(const ToolInfo& tool);
 
 enum class ReportStatus { complete, incomplete, failed };
@@ -173,7 +173,7 @@ struct OptionEntry {
 /// One run whose report was merged into this one: key "runs".
 struct RunInfo {
   std::string started_at, finished_at;
-  std::vector<std::string> hosts; ///< their names, sorted
+  std::vector<std::string> hosts; ///< names of the hosts, sorted
   std::vector<std::string> command;
   ReportStatus status = ReportStatus::complete;
   ExitCode exit_code = ExitCode::ok;
@@ -204,7 +204,7 @@ struct Report {
   std::vector<OptionEntry> options;
   nlohmann::json topology; ///< null if there is none
   nlohmann::json mapping;
-  /// Of a job: nodes whose topology or mapping is not the above, each kind once.
+  /// For a job: nodes whose topology or mapping differs from the above, each kind once.
   nlohmann::json other_nodes = nlohmann::json::array();
   std::vector<CheckRow> checks;
   std::vector<ResultRow> results;

@@ -17,7 +17,7 @@ inline constexpr std::size_t max_report_bytes = std::size_t{4} << 30;
 /// The report in this file; "-" is stdin. Throws Error (usage) as report_from_json() and
 /// read_input() do. Logs that keys of a newer minor version are ignored.
 Report read_report(const std::string& path);
-/// The same of a text. @param subject its name, for messages
+/// Reads a report from a text. @param subject its name, for messages
 Report parse_report(const std::string& text, const std::string& subject);
 
 /// One row of `results`, from a document that is valid by the schema. Throws Error (usage) for an

@@ -382,7 +382,7 @@ std::string histogram_text(const ResultRow& row, const TextStyle& style) {
                {"samples", Align::right},
                {""}});
   for (const HistogramBin& bin : row.histogram) {
-    // Also the only sample of a bin is seen.
+    // A bin with a single sample is visible, too.
     const std::size_t bar =
         bin.count == 0 ? 0
                        : std::max<std::size_t>(

@@ -11,7 +11,7 @@ namespace shmemctl {
 struct TextStyle {
   bool color = false;
   int width = 0; ///< columns of the terminal; 0: lines are never broken
-  /// `width` for what is laid out in any case: without a terminal, 80.
+  /// Like `width`, for output that is laid out in any case: without a terminal, 80.
   int layout_width() const { return width > 0 ? width : 80; }
   bool verbose = false;
   bool utf8 = true;       ///< false: ASCII marks
@@ -37,7 +37,7 @@ public:
   void set_widths(std::vector<int> widths) { widths_ = std::move(widths); }
   /// One line per row, two blanks between columns, none at a line's end; header in bold if `color`.
   std::string text(const TextStyle& style) const;
-  /// The same without the header.
+  /// The rows without the header.
   std::string rows_text() const;
 
 private:

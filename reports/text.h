@@ -41,8 +41,8 @@ struct CheckMark {
 /// For the status of a check: "pass", "warning", "fail"; anything else counts as skipped.
 CheckMark check_mark(const std::string& status, const TextStyle& style);
 
-/// By group, and in a merged report by run: "memory on node1".
-/// @param runs of a merged report
+/// Checks by group, and in a merged report by run: "memory on node1". @param runs of a merged
+/// report
 std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& style,
                         const std::vector<RunInfo>& runs = {});
 /// All rows but those of links_text(), which are a matrix; with `verbose` these too. Of more than a

@@ -139,7 +139,7 @@ std::string job_text(const Report& report, const std::vector<std::string>& gpu_b
   return coloured(title, Colour::bold, style) + "\n" + line("command", command_text(command)) +
          line("job", job_words(report)) + line("CPUs", pinning_text(report)) +
          line("GPUs", gpus_text(gpu_by_pe)) + line("path", safe_text(path)) +
-         // Of two nodes the path says it.
+         // In a job of two nodes, `path` already names the connection.
          (path.empty() || report.job.nodes > 2 ? network_lines(report) : "");
 }
 

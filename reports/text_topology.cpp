@@ -88,7 +88,7 @@ const char* const legend =
     "  PIX  = Connection traversing at most a single PCIe bridge\n"
     "  NV#  = Connection traversing a bonded set of # NVLinks\n";
 
-/// The same in brief, where nobody asked for more.
+/// The short legend, for output that nobody asked to be longer.
 const char* const brief_legend =
     "\nX self; PIX one PCIe bridge; PXB several; PHB host bridge; NODE within a NUMA node;\n"
     "SYS between NUMA nodes; NV# that many NVLinks\n";

@@ -40,7 +40,7 @@ std::size_t count_of(const Findings& findings, Severity severity) {
                     [severity](const Finding& finding) { return finding.severity == severity; }));
 }
 
-/// Without its end if it is wider than `width`, which an ellipsis then says.
+/// The text, with an ellipsis in place of its end if it is wider than `width`.
 std::string shortened(std::string text, int width, const TextStyle& style) {
   if (display_width(text) <= width)
     return text;

@@ -92,7 +92,7 @@ public:
   void set_keys(int, const std::vector<std::string>&) override {}
   void add_local(void*, std::size_t) override {}
   void remove_local(void*) override {}
-  /// None: the owner of the transport below counts it there.
+  /// No traffic: the owner of the transport below counts it.
   std::vector<NicTraffic> traffic() const override { return {}; }
 
 protected:

@@ -49,7 +49,7 @@ public:
   }
 
 private:
-  /// From this PE's word after the flag.
+  /// Writes from this PE's word after the flag.
   __device__ void put_number(std::uint64_t value) const {
     std::uint64_t* const word = flag_ + 1;
     if (Scope::rank() == 0)

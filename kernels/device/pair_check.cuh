@@ -48,7 +48,7 @@ private:
     return *reinterpret_cast<Result*>(area_ + layout_.result(peer_, op));
   }
 
-  /// By one thread: the first that is wrong stays.
+  /// Called by one thread: the first error is kept.
   __device__ void note(int op, Result::State state, std::uint64_t size_bytes, std::uint64_t offset,
                        std::uint64_t expected, std::uint64_t found) const {
     Result& seen = result(op);

@@ -14,8 +14,8 @@ namespace shmemctl::device {
 
 namespace detail {
 
-/// The calling thread's entry, for it alone until unlock_pending(). nullptr if another thread has
-/// it at this moment: nobody waits.
+/// The calling thread's entry, locked for it until unlock_pending(). nullptr if another thread has
+/// it at this moment: no thread waits.
 __device__ inline PendingTransfers::OfThread* lock_pending(const DeviceJob& job) {
   const std::uint64_t thread =
       static_cast<std::uint64_t>(Grid::rank()) * static_cast<std::uint64_t>(Block::size()) +
@@ -58,8 +58,8 @@ __device__ inline void keep_pending(const DeviceJob& job, DeviceCall call, const
 
 } // namespace detail
 
-/// By one thread of a call's scope, before the call reads or writes memory of this PE. Reports, and
-/// the call goes on: its other threads do not know.
+/// Called by one thread of a call's scope, before the call reads or writes memory of this PE.
+/// Reports, and the call goes on: its other threads do not know of the error.
 inline __device__ __noinline__ void check_pending(const DeviceJob& job, DeviceCall call,
                                                   DeviceArgument argument, const void* local,
                                                   std::size_t size_bytes, bool writes) {

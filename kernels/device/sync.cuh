@@ -194,7 +194,7 @@ inline __device__ __noinline__ bool grid_sync(const DeviceJob& job, int team_num
       ok = arrivals < one_failure;
       const std::uint64_t after = (before & ~had_failure) + one_generation + (ok ? 0 : had_failure);
       store_relaxed(arrived, 0); // no block arrives for the next barrier before this one is over
-      // As above: both words are in one cache line.
+      // Ordered with the store above: both words are in one cache line.
       store_release_device(generation, after);
     } else {
       std::uint64_t seen = 0;

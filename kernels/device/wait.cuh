@@ -25,7 +25,7 @@ __device__ inline T load_word(const T* at) {
   return from_bits<T>(load_acquire(reinterpret_cast<const Word*>(at)));
 }
 
-/// By the calling thread. False on timeout (see poll_until()), which the caller reports.
+/// Polls in the calling thread. False on timeout (see poll_until()), which the caller reports.
 template <class T>
 __device__ inline bool watch_word(const DeviceJob& job, const T* at, Compare compare, T value,
                                   T& seen, unsigned times = 1) {
@@ -81,7 +81,7 @@ __device__ inline bool signal_wait_until(const DeviceJob& job, const std::uint64
   return ok;
 }
 
-/// By the calling thread: waits until the word is at least `value`. Returns the value seen; `ok` is
+/// In the calling thread: waits until the word is at least `value`. Returns the value seen; `ok` is
 /// false on timeout.
 __device__ inline std::uint64_t wait_at_least(const DeviceJob& job, const std::uint64_t* at,
                                               std::uint64_t value, int peer, bool& ok) {
@@ -111,7 +111,7 @@ struct Words {
   }
 };
 
-/// By the calling thread: index of the first comparison that holds; -1 if none.
+/// In the calling thread: index of the first comparison that holds; -1 if none.
 template <class T>
 __device__ inline std::ptrdiff_t find(const Words<T>& words) {
   for (std::size_t i = 0; i < words.count; ++i)
@@ -251,7 +251,7 @@ __device__ inline bool wait_until_some_vector(const DeviceJob& job, const T* at,
                                   indices, found, peer);
 }
 
-/// The same without waiting.
+/// Tests the condition once, without waiting.
 template <class Scope, class T>
 __device__ inline bool test_all(const T* at, std::size_t count, const int* status, Compare compare,
                                 T value) {

@@ -20,7 +20,7 @@ __device__ int lane_of_warp() {
   return static_cast<int>(threadIdx.x % 32);
 }
 
-/// By a lane that found a wrong word; rows are counted by count_row().
+/// Called by a lane that found a wrong word; rows are counted by count_row().
 __device__ void note(Mismatch* wrong, std::int64_t row, std::int32_t word, std::uint32_t expected,
                      std::uint32_t found) {
   const auto place = static_cast<unsigned long long>(row) << 32 |

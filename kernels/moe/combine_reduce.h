@@ -86,7 +86,7 @@ public:
 
   SHMEMCTL_HOST_DEVICE constexpr explicit RowRing(int slots) : slots_(slots) {}
 
-  /// Whether so many rows find room behind those that are there.
+  /// Whether so many rows fit behind the rows that are loaded.
   SHMEMCTL_HOST_DEVICE constexpr bool has_room(int rows) const { return used_ + rows <= slots_; }
   /// Takes slots for the rows of the next unit. @return the first of them
   SHMEMCTL_HOST_DEVICE constexpr int take(int rows) {
@@ -108,7 +108,7 @@ public:
     const int there = slot + count;
     return there < slots_ ? there : there - slots_;
   }
-  /// Of the phase of the slot's barrier that completes when the row in it has arrived.
+  /// Parity of the phase of the slot's barrier that completes when the row in it has arrived.
   SHMEMCTL_HOST_DEVICE constexpr std::uint32_t parity(int slot) const {
     return parities_ >> slot & 1;
   }

@@ -64,7 +64,7 @@ public:
                                     handles_.begun, 0);
     return error_text(error);
   }
-  /// To `rank`, into row `first` of this rank's rows there, and the number behind it.
+  /// Copies to `rank`, into row `first` of this rank's rows there, and then the number behind it.
   std::string copy(std::int32_t rank, std::int32_t piece, std::int64_t first_bytes,
                    const std::byte* from, std::int64_t size_bytes) {
     const cudaStream_t stream = handles_.streams[static_cast<std::size_t>(rank)];

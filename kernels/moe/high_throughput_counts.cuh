@@ -102,7 +102,7 @@ public:
       : job_(job), all_(all), epoch_(epoch), failed_(failed), local_(all.shape.local_experts()),
         thread_(device::Block::rank()) {}
 
-  /// To each expert's rank. @param chosen [experts]: my choices
+  /// Publishes the counts to each expert's rank. @param chosen [experts]: my choices
   __device__ void publish(const std::int32_t* chosen) const {
     const Shape& shape = all_.shape;
     for (std::int32_t expert = thread_; expert < shape.n_experts; expert += device::Block::size()) {

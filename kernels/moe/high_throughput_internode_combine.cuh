@@ -234,7 +234,7 @@ private:
   std::int32_t n_, first_rank_, pieces_, sum_pieces_, warp_, warps_;
 };
 
-/// By all threads of the grid.
+/// Called by all threads of the grid.
 template <int max_node_ranks>
 __device__ inline void run_internode_combine(const DeviceJob& job, const InternodeCombine& all) {
   const InternodeShape& shape = all.shape;

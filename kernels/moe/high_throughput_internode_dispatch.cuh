@@ -176,7 +176,7 @@ private:
   std::int32_t n_, first_rank_, value_bytes_, warp_, warps_;
 };
 
-/// By all threads of the grid.
+/// Called by all threads of the grid.
 __device__ inline void run_internode_dispatch(const DeviceJob& job, const InternodeDispatch& all) {
   const InternodeShape& shape = all.shape;
   const Call call(job, all.memory.node.flags, shape.node_ranks, shape.first_rank_of_node(job.pe));

@@ -20,7 +20,7 @@ __device__ inline PackedCounts from_lanes_below(PackedCounts counts, int distanc
   other.high = __shfl_up_sync(0xffffffffu, static_cast<unsigned long long>(counts.high), distance);
   return other;
 }
-/// By a warp: the sum of the lanes up to this one.
+/// Called by a warp: the sum of the lanes up to this one.
 __device__ inline PackedCounts scan_warp(PackedCounts counts) {
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {

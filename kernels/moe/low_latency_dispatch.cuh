@@ -68,7 +68,8 @@ public:
       find_slots(token);
       if (token == 0)
         signal_begin();
-      if (by_units && token == all_.tokens - 1) // which has counted all that go before it
+      // the thread of the last token has counted all tokens before it
+      if (by_units && token == all_.tokens - 1)
         publish_all(token);
       send(token);
       __syncthreads(); // all threads have read the destinations
@@ -311,8 +312,8 @@ private:
   std::uint64_t epoch_;
   std::int32_t n_;
   uint4 first_[2];
-  // Of the rank that this thread serves: this rank's first row and record there, and the flags for
-  // them.
+  // For the rank that this thread serves: this rank's first row and record at that rank, and the
+  // flags for them.
   bool masked_ = false;
   std::byte* rows_ = nullptr;
   std::uint32_t* records_ = nullptr;

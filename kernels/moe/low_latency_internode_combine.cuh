@@ -28,7 +28,7 @@ public:
         warp_(device::Block::rank() / device::Warp::size()),
         warps_(device::Block::size() / device::Warp::size()), list_(shared[warp_]), waits_(waits) {}
 
-  /// By all threads of the grid.
+  /// Called by all threads of the grid.
   __device__ void send() const {
     LowLatencyFlags* const flags = all_.memory.mapped.flags;
     for (std::int32_t rank = device::Block::rank(); blockIdx.x == 0 && rank < shape_.n_ranks;
@@ -189,7 +189,7 @@ private:
   LongestWaits& waits_; ///< the block's longest waits
 };
 
-/// By all threads of a grid. @param shared, waits of the block
+/// Called by all threads of a grid. @param shared, waits of the block
 __device__ inline void run_low_latency_internode_combine(const DeviceJob& job,
                                                          const LowLatencyInternodeCombine& all,
                                                          TokenRows* shared, LongestWaits& waits) {

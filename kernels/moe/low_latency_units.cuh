@@ -98,7 +98,7 @@ private:
     });
     return arrived ? rows_of_count(count_of(word)) : -1;
   }
-  /// What is left of a row whose source is masked meanwhile is not received: nobody uses it.
+  /// The rest of a row whose source is masked meanwhile is not received: no kernel uses it.
   __device__ void receive_row(ExpectedSlot expected) const {
     const auto* const from = reinterpret_cast<const std::uint64_t*>(
         all_.memory.units + units_.offset(all_.shape, buffer_, expected.source, expected.slot));
@@ -228,8 +228,8 @@ public:
 private:
   static constexpr int at_once = 8; ///< rows whose loads are in flight together
 
-  /// By the first block: since when each rank is known to have begun this combine. A rank that does
-  /// not begin in time is masked.
+  /// Called by the first block: since when each rank is known to have begun this combine. A rank
+  /// that does not begin in time is masked.
   __device__ void count_waits() const {
     LowLatencyFlags* const flags = all_.memory.flags;
     for (std::int32_t rank = device::Block::rank(); rank < all_.shape.n_ranks;

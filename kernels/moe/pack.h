@@ -18,7 +18,7 @@ inline constexpr int pack_blocks_per_sm = 2;
 /// Most experts of a rank whose counts fit a block's shared memory.
 inline constexpr std::int32_t max_packed_experts = 4096;
 
-/// In this rank's own memory, except `output_rows`.
+/// All in this rank's own memory, except `output_rows`.
 struct PackedMemory {
   std::byte* rows;       ///< [max_packed_rows()][value_bytes]
   std::byte* records;    ///< [max_packed_rows()][MetadataLayout::bytes()]: as received

@@ -46,13 +46,13 @@ struct UnitLayout : PairedUnits {
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t unit_of_record(std::int32_t word) const {
     return pair(value_groups + word / 4, word % 4 / 2) + word % 2;
   }
-  /// In bytes, where the row of a source's `slot` begins in the units of a rank.
+  /// Where the row of a source's `slot` begins in the units of a rank, in bytes.
   SHMEMCTL_HOST_DEVICE constexpr std::int64_t offset(const Shape& shape, std::int32_t buffer,
                                                      std::int32_t source, std::int32_t slot) const {
     return (std::int64_t{buffer} * shape.max_rows() + fixed_slot(shape, source, slot)) *
            row_bytes();
   }
-  /// Of both buffers.
+  /// Size of the units of both buffers.
   SHMEMCTL_HOST_DEVICE constexpr std::int64_t all_bytes(const Shape& shape) const {
     return offset(shape, 2, 0, 0);
   }

@@ -70,7 +70,7 @@ private:
 /// @param carriers has read the reports of all sides
 Side side_of(const std::vector<LoadedReport>& reports, bool by_host,
              const CarriersOfRows& carriers);
-/// For a side by itself.
+/// The rows of a side that is not compared.
 Side side_of(const std::vector<LoadedReport>& reports, bool by_host);
 
 /// The numbers of a row on one side.

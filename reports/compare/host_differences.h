@@ -16,7 +16,7 @@ namespace shmemctl {
 /// Hosts with one value of a fact.
 struct HostsOfValue {
   std::optional<std::string> value; ///< empty: these hosts lack the fact
-  std::vector<std::size_t> hosts;   ///< their positions, ascending
+  std::vector<std::size_t> hosts;   ///< positions of the hosts, ascending
 
   bool operator==(const HostsOfValue&) const = default;
 };

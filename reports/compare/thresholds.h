@@ -54,7 +54,7 @@ std::vector<Threshold> parse_threshold_file(const std::string& text, const std::
 /// The result of a threshold.
 struct ThresholdOutcome {
   Threshold threshold;
-  std::size_t rows = 0;            ///< or ports, or groups; 1 for a count
+  std::size_t rows = 0;            ///< number of rows (or ports, or groups); 1 for a count
   std::vector<std::string> missed; ///< one sentence for each row that violates it
   std::optional<double>
       worst; ///< the value farthest on the wrong side, or closest to the threshold

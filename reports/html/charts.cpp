@@ -365,7 +365,7 @@ private:
   std::vector<std::string> varying_, names_, metrics_; ///< in order of appearance
   std::set<std::string> known_names_;
   std::map<std::pair<std::string, std::string>, Points> points_, before_; ///< by metric and name
-  /// By name of the line and of the limit: x and the limit there.
+  /// By name of the line and of the limit: x and the limit at x.
   std::map<std::pair<std::string, std::string>, std::map<double, double>> limits_;
 };
 

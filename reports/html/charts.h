@@ -51,7 +51,8 @@ struct Metric {
   bool is_bandwidth = false;
   std::optional<double> value;
 };
-/// In a fixed order: the row's own statistics, bandwidth, bandwidth on the wire, rate.
+/// All metrics that the row has, in a fixed order: its own statistics, bandwidth, bandwidth on the
+/// wire, rate.
 std::vector<Metric> metrics_of(const SideRow& row);
 
 /// Rows of one case that belong to one chart.

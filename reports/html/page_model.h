@@ -20,7 +20,7 @@ std::vector<std::string> hosts_of(const Report& report);
 std::vector<std::size_t> reports_to_show(const std::vector<LoadedReport>& reports,
                                          const std::vector<LoadedReport>& baseline);
 
-/// With labels that name the differences: hosts, commands, or both.
+/// The reports with labels that name the differences: hosts, commands, or both.
 std::vector<Shown> shown_of(const std::vector<LoadedReport>& reports);
 
 /// The input of a page.

@@ -69,7 +69,7 @@ public:
       reader_.require(condition);
   }
 
-  /// All that was read so far was there.
+  /// Whether everything that was read so far existed.
   bool good() const { return reader_.good(); }
   /// That, and nothing follows.
   bool complete() const { return reader_.good() && reader_.at_end(); }

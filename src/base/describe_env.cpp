@@ -166,7 +166,8 @@ EnvDescription describe_environment(const Options& options, const Environment& e
     add_option_findings(spec, value, result.findings);
   }
   const auto unknown_transport = check_remote_transport(options);
-  if (unknown_transport && options.value("REMOTE_TRANSPORT").problem.empty()) // else env-invalid
+  // otherwise the finding is env-invalid
+  if (unknown_transport && options.value("REMOTE_TRANSPORT").problem.empty())
     result.findings.push_back(*unknown_transport);
   for (const auto& [name, value] : environment) {
     add_variable_findings(name, options, result.findings);

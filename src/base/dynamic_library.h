@@ -66,7 +66,7 @@ public:
     if (!function && missing_.empty())
       missing_ = library.file() + " has no " + symbol;
   }
-  /// "/usr/lib/libibverbs.so.1 has no ibv_reg_mr"; "" if all were there.
+  /// The first missing name: "/usr/lib/libibverbs.so.1 has no ibv_reg_mr"; "" if none is missing.
   const std::string& missing() const { return missing_; }
 
 private:

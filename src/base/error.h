@@ -12,7 +12,7 @@ namespace shmemctl {
 /// docs/reference/command-line.md).
 enum class ExitCode : int {
   ok = 0,
-  finding = 1,     ///< it ran, and something is wrong
+  finding = 1,     ///< the command ran, and something is wrong
   usage = 2,       ///< bad invocation or bad input
   unavailable = 3, ///< the run could not be carried out
   deadline = 124,  ///< a deadline passed

@@ -38,7 +38,7 @@ public:
   /// Adds an entry and the folders above it. False, and nothing is changed, if there is one with
   /// other content already, or if something above it is not a folder. A folder may be added again.
   bool add(const std::string& path, FileEntry entry);
-  /// Null if there is none. "/" is always there.
+  /// Null if there is no such entry. "/" always exists.
   const FileEntry* find(const std::string& path) const;
   const std::map<std::string, FileEntry>& entries() const { return entries_; }
 
@@ -54,7 +54,7 @@ std::string write_tar(const FileTree& tree);
 /// @param subject the file's name, for the message
 FileTree read_tar(std::string_view bytes, const std::string& subject);
 
-/// The same, compressed by Zstandard.
+/// As write_tar(), compressed by Zstandard.
 std::string write_archive(const FileTree& tree);
 FileTree read_archive(std::string_view bytes, const std::string& subject);
 

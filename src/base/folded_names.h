@@ -7,10 +7,10 @@
 namespace shmemctl {
 
 /// Names that differ in one number as one, as Slurm and ClusterShell write them: "node[001-003,7]".
-/// Equal names are there once; order of first appearance, numbers ascending.
-/// @return each a name, or several in brackets
+/// Equal names appear once; order of first appearance, numbers ascending. @return each a name, or
+/// several in brackets
 std::vector<std::string> folded_names(const std::vector<std::string>& names);
-/// The same as text: "a, b, node[001-120]".
+/// The folded names as text: "a, b, node[001-120]".
 std::string fold_names(const std::vector<std::string>& names);
 
 /// "0-3,8"; numbers may come in any order. With more than `max_shown` ranges, the others are

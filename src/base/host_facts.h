@@ -12,7 +12,7 @@ namespace shmemctl {
 /// one type anyway (names, addresses, GUIDs, serial numbers, times, free memory) is none, and what
 /// is unknown is not there.
 struct HostFacts {
-  std::string host; ///< its name; "" if it is unknown
+  std::string host; ///< name of the host; "" if it is unknown
   std::map<std::string, std::string> facts;
 
   bool operator==(const HostFacts&) const = default;

@@ -37,7 +37,7 @@ struct OptionSpec {
 struct TransportChoices {
   std::vector<std::string> all;       ///< TRANSPORT
   std::vector<std::string> remote;    ///< REMOTE_TRANSPORT
-  std::vector<std::string> automatic; ///< those that REMOTE_TRANSPORT=auto tries
+  std::vector<std::string> automatic; ///< transports that REMOTE_TRANSPORT=auto tries
   std::vector<std::string> carriers;  ///< EMULATED_HCA_OVER
 };
 /// From the registry of transports, whose source defines this function: the option table needs the

@@ -65,15 +65,15 @@ public:
   const std::string& peer() const { return peer_; }
   void set_peer(std::string peer) { peer_ = std::move(peer); }
   void close() { descriptor_.reset(); }
-  /// Nothing more will be sent: the peer reads what was sent, then the end.
+  /// Tells the peer that nothing more will be sent: it reads what was sent, then the end.
   void end_sending();
 
   void send_all(const void* data, std::size_t size_bytes, const Deadline& deadline,
                 const WaitCheck& check = {});
   void receive_all(void* data, std::size_t size_bytes, const Deadline& deadline,
                    const WaitCheck& check = {});
-  /// Sends or receives what is possible without waiting; 0 if that is nothing. Receiving throws if
-  /// the peer has closed.
+  /// Sends or receives as much as is possible without waiting; returns 0 if nothing is. Receiving
+  /// throws if the peer has closed.
   std::size_t send_some(const void* data, std::size_t size_bytes);
   std::size_t receive_some(void* data, std::size_t size_bytes);
 

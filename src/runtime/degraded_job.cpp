@@ -24,7 +24,7 @@ std::uint64_t load(const std::uint64_t& word) {
 
 } // namespace
 
-/// The same on all PEs.
+/// The layout is the same on all PEs.
 struct DegradedJob::Memory {
   struct Release {
     std::uint64_t lost, decision;

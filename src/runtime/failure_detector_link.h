@@ -48,7 +48,7 @@ public:
   void flush();
   bool has_unsent() const { return !unsent_.empty(); }
 
-  /// Hands every message that is there to `take`.
+  /// Hands every message that has arrived to `take`.
   Ending receive(const std::function<void(Message)>& take);
   /// Empties the receive buffer: closing a socket that holds unread data may destroy what was sent.
   void drain();

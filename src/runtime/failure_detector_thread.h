@@ -88,7 +88,7 @@ private:
   std::uint64_t requested_ = 0, handed_over_ = 0;
   bool printed_ = false; ///< the job's failure, by a PE
 
-  // Of the thread alone.
+  // Only the thread uses them.
   std::list<Link> links_;
   std::set<int> departed_; ///< neighbours that have sent goodbye
   std::list<PendingConnection> pending_;

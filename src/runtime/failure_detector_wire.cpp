@@ -8,7 +8,7 @@ namespace shmemctl {
 
 namespace {
 
-/// Without its code and its fix, which the failure has too.
+/// Serialized without its code and its fix, which the failure has too.
 void serialize_error(Archive& archive, Failure& failure) {
   std::string subject, action, cause;
   Where where;

@@ -258,7 +258,8 @@ void Runtime::Impl::make_staged() {
   made->start(exchange);
   staged = made.get();
   gpu_transports.push_back(std::move(made));
-  // Callers name their own contexts to it, so that of its messages is free there.
+  // Callers name their own contexts to it, so that the context of its messages is free in that
+  // transport.
   if (ibgda_gpu && ibgda_gpu->is_emulated())
     ibgda_gpu->use_for_gpu_memory(*staged, staged_send_context);
 }

@@ -383,7 +383,7 @@ std::optional<TeamId> Teams::from_unique_id(std::uint64_t id, int my_number,
     return std::nullopt;
   TeamMembers team = team_members(members);
   const int record = take_record(id);
-  // Nothing is agreed on yet: afterwards all are here.
+  // Nothing is agreed on yet: after this call all members have arrived.
   agree_by_id(id, key_of(id, 0), record, slot_masks::shown, my_number, members);
   SlotClaims::Claim claim(claims_, {1, id});
   Wait retry(rma_.health(), rma_.timeout_s(), {step}, retry_backoff);

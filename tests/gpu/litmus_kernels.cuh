@@ -90,7 +90,8 @@ __global__ void __launch_bounds__(256)
     fill<Scope>(agent.out, litmus.size_bytes, round, job.pe);
     Scope::sync();
     second_warp_stays<Scope>(round);
-    // By turns in two places: who is a barrier ahead does not overwrite what is looked at.
+    // In two places by turns: a PE that is a barrier ahead does not overwrite what the other one
+    // checks.
     device::put_nbi<Scope>(job, agent.in_of(round), agent.out, litmus.size_bytes, peer);
     if (!device::barrier<Scope>(job, static_cast<int>(blockIdx.x))) {
       if (Scope::rank() == 0)

@@ -74,7 +74,7 @@ struct LitmusResult {
   }
 };
 
-/// Of two PEs, or of three (relay).
+/// One PE of two, or of three (relay).
 class LitmusPe {
 public:
   /// @param wait_s after which a wait of a kernel gives up

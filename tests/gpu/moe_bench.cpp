@@ -24,7 +24,7 @@ public:
   double median_us(ThreadGpu& pe, const std::function<void()>& call) {
     return medians_us(pe, {call})[0];
   }
-  /// Of calls in turn, each one's.
+  /// Medians of several calls that are made in turn.
   std::vector<double> medians_us(ThreadGpu& pe, const std::vector<std::function<void()>>& calls) {
     const auto all = [&] {
       for (const std::function<void()>& call : calls)

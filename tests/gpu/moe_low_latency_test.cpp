@@ -136,8 +136,9 @@ TEST_P(MoeLowLatency, EveryBitOfEveryRowByUnits) {
     }
 }
 
-/// Without the host between, so that a unit of an older dispatch that is taken for a new one, or
-/// one that is overwritten too early, shows: rows are poisoned and come from the units anew.
+/// Without the host between the calls, so that the test shows a unit of an older dispatch that is
+/// taken for a new one, or a unit that is overwritten too early: rows are poisoned and come from
+/// the units anew.
 TEST(MoeLowLatency, ThreeHundredTimesByUnits) {
   if (!has_gpu())
     GTEST_SKIP() << "no GPU";
@@ -213,7 +214,7 @@ TEST(MoeLowLatency, ThreeHundredTimes) {
                              rank.dispatch();
                              rank.poison_outputs();
                              if (burst % 2 == 0)
-                               dawdle(random); // who combines too early finds poison
+                               dawdle(random); // a rank that combines too early finds poison
                              rank.experts();
                              rank.poison_results();
                              rank.combine(one.tuning, one.chunk_bytes);
@@ -325,7 +326,7 @@ public:
       if (is_delayed_ ? other != late : other == late)
         masked_.push_back(other);
   }
-  /// By one side, while the other one waits.
+  /// Done by one side, while the other one waits.
   template <class Act>
   void only(bool by_late_rank, const Act& act) {
     if (is_delayed_ == by_late_rank)

@@ -133,7 +133,8 @@ public:
                              with_weights ? weights_returned_.data() : nullptr, slots},
                             pe_.stream));
   }
-  /// By copy engines. @param tuning without SMs: `tail_sms` add up all when the copies have left
+  /// Combine by copy engines. @param tuning without SMs: `tail_sms` blocks add up everything when
+  /// the copies have left
   void copied_combine(const moe::Tuning& tuning, std::int32_t chunk_bytes, std::int32_t pieces,
                       std::int32_t tail_sms, bool with_bias = false) {
     launch_must(moe::launch_copied_combine(
@@ -276,7 +277,8 @@ private:
     return copied_rows_.rows + static_cast<std::size_t>(source) *
                                    static_cast<std::size_t>(shape_.max_tokens) * value_bytes();
   }
-  /// Of rows that are elsewhere, nothing is in `rows`; and nothing beside the copied ones.
+  /// Checks that rows which are stored at another place are not in `rows`, and that nothing lies
+  /// beside the copied rows.
   void check_beside_located() {
     if (rows_at_ == RowsAt::in_order)
       return;

@@ -16,7 +16,7 @@
 namespace shmemctl::test {
 
 inline int count_devices() {
-  // Else a kernel that waits may keep another one from being loaded.
+  // Otherwise a kernel that waits may keep another one from being loaded.
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   int devices = 0;
   return cudaGetDeviceCount(&devices) == cudaSuccess ? devices : 0;
@@ -41,7 +41,7 @@ inline moe::Shape shape_of(std::int32_t n_ranks, std::int32_t n_experts, std::in
   return shape;
 }
 
-/// The same cases; under such tools with few tokens, but with all their other sizes.
+/// All cases; under such tools with few tokens, but with all their other sizes.
 template <class Case>
 std::vector<Case> reduced(std::vector<Case> cases) {
   constexpr std::int32_t few_tokens = 24;

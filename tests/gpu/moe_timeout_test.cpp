@@ -24,14 +24,14 @@ class Lateness {
 public:
   explicit Lateness(int late) : late_(late) {}
 
-  /// By each rank, before a meeting of all.
+  /// Called by each rank, before all ranks meet.
   void enter(ThreadGpu& pe) {
     if (pe.job.pe == 0) {
       pe.job.timeout_ns = static_cast<std::uint64_t>(short_s * 1e9);
       report_ = &pe.report();
     }
   }
-  /// By each rank, behind that meeting.
+  /// Called by each rank, after that meeting.
   void wait(const ThreadGpu& pe) const {
     if (pe.job.pe != late_)
       return;

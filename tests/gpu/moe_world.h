@@ -80,7 +80,7 @@ public:
   ThreadGpu& operator=(const ThreadGpu&) = delete;
 
   void open(std::size_t heap_bytes, double wait_s);
-  /// Of the threads; throws if another one has failed.
+  /// Barrier of the threads; throws if another one has failed.
   void barrier();
   /// Of a PE that takes no part any more: until all others have ended. To free memory waits for the
   /// kernels on the GPU, and what others launch there waits for it.

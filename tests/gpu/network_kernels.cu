@@ -99,7 +99,7 @@ __global__ void signals(DeviceJob job, int peer, std::uint64_t rounds, NetworkFi
   const auto* const signal = reinterpret_cast<const std::uint64_t*>(job.heap + NetworkHeap::signal);
   for (std::uint64_t round = 1; round <= rounds; ++round) {
     fill(local, NetworkHeap::payload_bytes, round, static_cast<unsigned>(job.pe));
-    // By turns set and added: both leave the round's number.
+    // The signal is set and added to by turns: both leave the round's number.
     if (!expect(20,
                 network_put_signal(job, heap_address(NetworkHeap::payload), local,
                                    NetworkHeap::payload_bytes, heap_address(NetworkHeap::signal),

@@ -162,7 +162,7 @@ std::string run_network_pes(const Network& network, const std::function<void(Net
   const SharedHeaps heaps;
   BootstrapArea area(Network::n_pes);
   ForkedPes pes(Network::n_pes, [&](int pe) {
-    // Else a kernel that waits may keep another one from being loaded.
+    // Otherwise a kernel that waits may keep another one from being loaded.
     ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     ThreadBootstrap bootstrap(area, pe);
     NetworkPe me(network, heaps, bootstrap);

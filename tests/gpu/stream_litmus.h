@@ -1,4 +1,4 @@
-// A kernel that looks at what a stream of another PE puts here, the moment its signal is there.
+// A kernel that checks what a stream of another PE puts here, the moment its signal has arrived.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -105,7 +105,7 @@ public:
 private:
   std::byte* at(std::size_t place) const { return me_.job.heap + place * place_bytes; }
   static constexpr std::size_t lists_at = std::size_t{1} << 20;
-  /// Of alltoallv: nothing to itself, and odd sizes.
+  /// Bytes of alltoallv: nothing to itself, and odd sizes.
   static std::size_t exchanged_bytes(int from, int to) {
     return from == to ? 0 : part - static_cast<std::size_t>(from) * 777;
   }

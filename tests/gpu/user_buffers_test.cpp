@@ -28,7 +28,7 @@ std::shared_ptr<const cuda::Device> device_of(Runtime& runtime) {
   return open_device(driver_file, runtime.gpu()->info().device);
 }
 
-/// Of the PE's device, by the driver.
+/// Free memory of the PE's device, by the driver.
 std::size_t free_bytes(const cuda::Device& device) {
   const cuda::Current current(device);
   std::size_t free_bytes = 0, total_bytes = 0;

@@ -16,8 +16,7 @@ def reason_to_skip():
     if not PROGRAM:
         return "no Chromium on this host (Debian's package chromium)"
     done = subprocess.run([PROGRAM, "--version"], capture_output=True, timeout=60, check=False)
-    # Ubuntu's deb only points to a snap
-    return None if done.returncode == 0 else f"{PROGRAM} does not start"
+    return None if done.returncode == 0 else f"{PROGRAM} does not start"  # Ubuntu's deb only points to a snap
 
 
 class Browser:

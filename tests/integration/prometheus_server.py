@@ -71,8 +71,7 @@ class Servers:
 
     def start(self, stack, *command):
         with open(self.folder / f"{command[0]}.log", "wb") as log:
-            # pylint: disable=consider-using-with
-            process = subprocess.Popen(command, stdout=log, stderr=log)
+            process = subprocess.Popen(command, stdout=log, stderr=log)  # pylint: disable=consider-using-with
         stack.callback(self.stop, process)
 
     @staticmethod

@@ -346,8 +346,7 @@ class TextfileCollector(Example):
         settings = dict(line.split("=", 1) for line in service.splitlines()
                         if "=" in line and not line.startswith(("#", "ExecStart")))
         commands = [shlex.split(line.split("=", 1)[1]) for line in service.splitlines() if line.startswith("ExecStart=")]
-        # only such a service may have several commands
-        self.assertEqual(settings["Type"], "oneshot")
+        self.assertEqual(settings["Type"], "oneshot")  # only such a service may have several commands
         self.assertEqual(settings["SuccessExitStatus"], "1")
         metrics = self.folder / "metrics"
         metrics.mkdir()

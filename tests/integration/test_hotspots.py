@@ -278,8 +278,7 @@ class Orphans(HotspotsTest):
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             preexec_fn=default_signals, env=clean_environment(**mark))
         self.addCleanup(process.kill)
-        # two shells, three sleeps, hotspots
-        self.wait_for(lambda: len(processes_with(mark)) >= 6, mark)
+        self.wait_for(lambda: len(processes_with(mark)) >= 6, mark)  # two shells, three sleeps, hotspots
         return process, mark
 
     def wait_for(self, true, mark):

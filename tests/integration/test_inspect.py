@@ -522,7 +522,7 @@ class Connections(Inspect):
         self.assertGreater(got["window_received_bytes"], 200000)
         self.assertEqual(got["window_acknowledged_bytes"], 0)
         self.assertGreaterEqual(sent["acknowledged_bytes"], sent["window_acknowledged_bytes"])
-        # Without a window there are the totals alone.
+        # Without a window the report has the totals alone.
         _, document = report_of("inspect", sender.pid)
         sent, = [each for each in document["processes"][0]["connections"] if each["remote"].endswith(f":{port}")]
         self.assertNotIn("window_acknowledged_bytes", sent)

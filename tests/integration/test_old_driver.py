@@ -22,7 +22,8 @@ class OldDriver(CliTest):
         self.supports = f"{self.toolkit[0] - 1}.4"
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        # Also where the CUDA runtime, which is part of the binary, looks for the driver.
+        # Also the folder in which the CUDA runtime, which is part of the binary, looks for the
+        # driver.
         self.folder = pathlib.Path(folder.name)
         (self.folder / "libcuda.so.1").symlink_to(FAKE_CUDA)
 

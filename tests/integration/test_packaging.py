@@ -130,7 +130,8 @@ class Licenses(unittest.TestCase):
         self.assertEqual(set(re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)), installed)
         sums = (SOURCE / "scripts/portable/sysroot.sums").read_text(encoding="utf-8")
         in_sysroot = {line.split()[1] for line in sums.splitlines() if not line.startswith("#")}
-        # Of the libraries that CMake links or includes, the package whose headers and archive it takes.
+        # For the libraries that CMake links or includes: the package whose headers and archive it
+        # takes.
         for library in re.findall(r"(?:find_package|find_path|find_library)\((\w+)", DEPENDENCIES):
             word = library.lower().split("_")[0]
             if word in ("threads", "ucx"):

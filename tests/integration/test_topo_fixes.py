@@ -147,8 +147,7 @@ class Fixes(CliTest):
             lists = [pasted(**{**others, variable: str(rank)}).stdout for rank in range(8)]
             self.assertEqual(lists, [f"mlx5_{rank}:1\n" for rank in range(8)], (variable, others))
         for variables, words in (({}, "run this in each rank"),
-                                 # a batch script
-                                 ({"SLURM_LOCALID": "0", "SLURM_PROCID": "0"}, "run this in each rank"),
+                                 ({"SLURM_LOCALID": "0", "SLURM_PROCID": "0"}, "run this in each rank"),  # a batch script
                                  ({"LOCAL_RANK": "8"}, "no NIC for this rank")):
             done = pasted(**variables)
             self.assertNotEqual(done.returncode, 0)

@@ -24,7 +24,7 @@ struct Call {
     sync,
     kinds
   };
-  /// Of numbers.
+  /// Types of numbers.
   enum Type {
     int32,
     int64,

@@ -74,8 +74,8 @@ __device__ inline bool is_number(device::Fp16 number, double value) {
   return device::to_float(number) == device::to_float(number_of<device::Fp16>(value));
 }
 
-/// Of which numbers reductions are, because each type is much to compile for a GPU: int32_t alone;
-/// one of each kind; all.
+/// Types of numbers that reductions have, because each type is much to compile for a GPU: int32_t
+/// alone; one of each kind; all.
 enum class Types { one, some, all };
 
 /// One scope of each PE, or all blocks of a launch (`grid`), make the calls and look at each

@@ -47,7 +47,7 @@ struct BufferMeans {
   std::function<void(const BufferDescriptor&, const Stretch&, unsigned seed)> check;
 };
 
-/// By the host from its memory, by the host from a GPU's, by a stream, by a kernel.
+/// By the host from its memory, by the host from a GPU's memory, by a stream, by a kernel.
 inline std::vector<BufferMeans> all_means(Runtime& runtime, const GpuBufferCase& the_case,
                                           std::byte* scratch) {
   Buffers& buffers = runtime.buffers();

@@ -47,8 +47,8 @@ public:
   void wait_for_report(int pe) {
     wait_for([&] { return device::load_acquire(&report(pe).state) == WaitReport::written; });
   }
-  /// By a thread of a kernel, so that a short timeout begins when others have come, however loaded
-  /// the machine is: until `ready()`, for a minute at most.
+  /// Called by a thread of a kernel, so that a short timeout begins when other threads have come,
+  /// however loaded the machine is: waits until `ready()`, for a minute at most.
   template <class Ready>
   static void wait_for(const Ready& ready) {
     const auto begin = std::chrono::steady_clock::now();
@@ -59,7 +59,7 @@ public:
   void set_team(int pe, int number, const TeamState& team) {
     pes_[static_cast<std::size_t>(pe)]->teams[static_cast<std::size_t>(number)] = team;
   }
-  /// That PE's heap is mapped nowhere but there.
+  /// Unmaps that PE's heap on every PE except that PE.
   void unmap(int pe) {
     for (std::size_t other = 0; other < pes_.size(); ++other)
       if (other != static_cast<std::size_t>(pe)) {
@@ -101,7 +101,7 @@ public:
       start(*pe, shape, kernel, running);
     running.join();
   }
-  /// Of one PE, by a thread of the test that stands for its host.
+  /// Runs the kernel of one PE, from a thread of the test that stands for its host.
   void run_on(int pe, HostShape shape, const std::function<void(const DeviceJob&)>& kernel) {
     ++device::host_launches;
     Running running;
@@ -171,7 +171,7 @@ private:
     return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) -
                                      reinterpret_cast<std::uintptr_t>(from));
   }
-  /// By value to every other PE; the rest loads the tables.
+  /// Passes the deltas to every other PE by value; the other PEs load the tables.
   static void show_deltas(Pe& pe) {
     if (pe.job.pe % 2 == 0)
       set_param_deltas(pe.job, pe.heap_deltas.data(), pe.cells_deltas.data());

@@ -40,9 +40,9 @@ public:
     chunk_rows_[1] = of_combine;
   }
 
-  /// By all threads of a PE's grid; the calls of several ranks run at the same time.
+  /// Called by all threads of a PE's grid; the calls of several ranks run at the same time.
   void notify(const DeviceJob& job) const { notify_of(job, tokens(job.pe)); }
-  /// Of the first tokens only.
+  /// Notify of the first tokens only.
   void notify_of(const DeviceJob& job, std::int32_t count) const {
     const moe::InternodeNotify all{shape_, memory(job), plan(job), count,
                                    at<std::int32_t>(job, offsets_.experts)};

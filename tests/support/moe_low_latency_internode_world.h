@@ -267,8 +267,8 @@ public:
   LateRank& operator=(const LateRank&) = delete;
   ~LateRank() { device::host_poll_counts = nullptr; }
 
-  /// By every thread of the late rank's kernel, before it begins. Returns after a minute, if
-  /// somebody does not wait for it.
+  /// Called by every thread of the late rank's kernel, before it begins. Returns after a minute, if
+  /// some rank does not wait for it.
   void delay(std::uint64_t delay_ns) {
     HostKernels::wait_for([&] {
       return std::all_of(counts_.begin(), counts_.end(),
@@ -299,7 +299,7 @@ inline moe::Shape shape_of(std::int32_t n_ranks, std::int32_t max_tokens) {
   shape.n_ranks = n_ranks;
   shape.n_experts = n_ranks * 5;
   shape.top_k = 4;
-  shape.hidden = 640; // its five scales do not fill words of four
+  shape.hidden = 640; // the five scales of a row do not fill words of four
   shape.max_tokens = max_tokens;
   return shape;
 }

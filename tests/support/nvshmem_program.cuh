@@ -159,7 +159,7 @@ SHMEMCTL_TEST_NUMBERS(Block, x, _block)
 #undef SHMEMCTL_TEST_NUMBER
 #undef SHMEMCTL_TEST_CASE
 
-/// By one thread, of all that fetch; NVSHMEM's return the old value.
+/// Called by one thread: all calls that fetch; NVSHMEM's return the old value.
 __device__ inline void run_own_atomic_by_name(std::byte* heap, const RmaStep& step) {
   auto* const word = reinterpret_cast<std::uint64_t*>(heap + step.to);
   auto* const fetch = reinterpret_cast<std::uint64_t*>(heap + step.from);
@@ -239,7 +239,7 @@ __device__ inline bool run_by_one_thread(std::byte* heap, const RmaStep& step) {
   }
 }
 
-/// By one scope of each PE, at its `heap`.
+/// Called by one scope of each PE, at its `heap`.
 template <class Scope>
 __device__ inline void run_program_by_names(std::byte* heap, const RmaStep* steps, int count) {
   using N = Names<Scope>;
@@ -343,7 +343,8 @@ private:
     if (!right)
       device::atomic_word_add(wrong_, std::uint64_t{1});
   }
-  /// Of a call: the same in all threads of the scope. Who has failed does not go on.
+  /// Checks the status of a call, which is the same in all threads of the scope. A scope that has
+  /// failed does not go on.
   __device__ void done(int status) {
     failed_ = failed_ || status != 0;
     expect(status == 0);

@@ -11,7 +11,7 @@ struct WideValue {
   std::uint64_t halves[2];
 };
 
-/// By one thread: the calls that do not wait, of all that fetch; the old value is there behind the
+/// Called by one thread: the calls that fetch and do not wait; the old value is known after the
 /// quiet.
 __device__ inline void run_own_atomic(const DeviceJob& job, const RmaStep& step) {
   auto* const word = reinterpret_cast<std::uint64_t*>(job.heap + step.to);
@@ -44,7 +44,7 @@ __device__ inline void run_own_atomic(const DeviceJob& job, const RmaStep& step)
   }
 }
 
-/// By one scope of each PE. False if a wait gave up.
+/// Called by one scope of each PE. False if a wait gave up.
 template <class Scope>
 __device__ inline bool run_program(const DeviceJob& job, const RmaStep* steps, int count) {
   for (int i = 0; i < count; ++i) {

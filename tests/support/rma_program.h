@@ -325,8 +325,8 @@ private:
 
   /// The receiver waits for the signal, and copies the payload at once.
   void look(const Payload& payload, std::uint64_t& got) {
-    // Of payloads on their way together a count does not say which have come, until all have. A
-    // word beside data held anything before.
+    // While several payloads are on their way, a count does not say which have come, until all
+    // have. A word beside data held anything before.
     const bool counts = payload.signal >= words;
     push(payload.to,
          {counts ? RmaStep::wait_count : RmaStep::wait_signal, payload.from, 0, 0, 0,

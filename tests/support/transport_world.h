@@ -52,7 +52,7 @@ struct TransportPe {
   std::function<void()> leave; ///< destroys this PE's transport
 
   static constexpr std::size_t internal_bytes = std::size_t{64} << 10;
-  /// Of what comes before the waits that a test is about: long, however short those are.
+  /// Limit of the steps before the waits that a test is about: long, however short those waits are.
   Deadline deadline() const {
     return Deadline::after(std::chrono::duration<double>(std::max(timeout_s, 60.0)));
   }

@@ -16,7 +16,7 @@ struct AddressPair {
   verbs::RawGid remote{};
 };
 
-/// One NIC here to one NIC there.
+/// The path from one local NIC to one remote NIC.
 struct PathPlan {
   std::size_t nic = 0, peer_nic = 0;
   int mtu_bytes = 0;

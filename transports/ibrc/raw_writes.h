@@ -55,7 +55,7 @@ public:
 /// Returns nullptr then. Throws Error (usage) for an option that is not valid.
 std::unique_ptr<RawWrites> open_raw_writes(const TransportSetup& setup,
                                            const std::vector<HcaPort>& ports, std::string& why);
-/// The same with a given libibverbs: tests pass a fake one.
+/// As open_raw_writes() with a given libibverbs: tests pass a fake one.
 std::unique_ptr<RawWrites> open_raw_writes(const TransportSetup& setup,
                                            const std::shared_ptr<const verbs::Functions>& functions,
                                            const std::vector<HcaPort>& ports, std::string& why);

@@ -59,7 +59,7 @@ public:
 
   /// Ranges may overlap, and several may start at the same address.
   void add_local(void* base, std::size_t size_bytes);
-  /// The youngest that begins there.
+  /// Removes the youngest mapping that begins at the address.
   void remove_local(void* base);
 
   /// The descriptor of this memory's first bytes for an endpoint, and how many it covers.

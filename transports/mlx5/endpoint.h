@@ -78,7 +78,7 @@ public:
       fence_due_ = atomics_fence_due_ = responses_due_ = false;
     return posted_by(doorbell, completion, fence);
   }
-  /// The same for an atomic: the HCA executes it after earlier WRITEs in any case.
+  /// The next atomic: the HCA executes it after earlier WRITEs in any case.
   Post next_atomic(DoorbellMode doorbell, bool completion = false) {
     const bool fence = atomics_fence_due_ && responses_due_;
     atomics_fence_due_ = false;

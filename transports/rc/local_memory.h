@@ -159,7 +159,7 @@ public:
 
   /// Registers [base, base + size_bytes). Throws Error (unavailable).
   void add(void* base, std::size_t size_bytes);
-  /// Nothing happens if it is not there.
+  /// Removes the range; nothing happens if it is not known.
   void remove(void* base);
 
   /// What holds this byte, the newest first; nullptr if it is not registered.

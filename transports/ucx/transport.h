@@ -123,7 +123,7 @@ private:
   /// Waits for what UCX returned: nothing, an error or a request, which the caller must free.
   void finish(UcxWorker::Lock& lock, UcxWorker& worker, const UcxPeer& peer, void* request,
               const UcxWait& wait);
-  /// The same, and frees it.
+  /// Waits for the request as above, and frees it.
   void finish(OrderedTurn& turn, void* request);
   /// What an operation is called with whose end a callback shall count; then leave().
   static ucp_request_param_t reported_to(UcxIssued& issued);
@@ -132,7 +132,7 @@ private:
                std::size_t size_bytes, bool blocking);
   UcxOperands& operands(UcxIssued& issued);
   std::uint64_t fetch(OrderedTurn& turn, const RemoteAddress& target, const AtomicRequest& request);
-  /// The same for AND, OR and XOR, by compare-and-swap.
+  /// Fetching AND, OR and XOR, by compare-and-swap.
   std::uint64_t fetch_bits(OrderedTurn& turn, const RemoteAddress& target,
                            const AtomicRequest& request);
   void post(OrderedTurn& turn, const RemoteAddress& target, const AtomicRequest& request);

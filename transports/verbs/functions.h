@@ -1,4 +1,5 @@
-// libibverbs, opened at run time: its functions as a table, so that tests can put others there.
+// libibverbs, opened at run time: its functions as a table, so that tests can put their own into
+// it.
 #pragma once
 
 #include <infiniband/verbs.h>

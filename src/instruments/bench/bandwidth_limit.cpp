@@ -249,7 +249,7 @@ std::optional<LinkLimit> host_link(const Node& node, const std::string& pci_addr
     return std::nullopt;
   const Gpu& gpu = node.gpus[static_cast<std::size_t>(at)];
   for (const GpuLink& link : gpu.links)
-    if (link.kind == GpuLinkKind::c2c) { // then PCIe is not the way
+    if (link.kind == GpuLinkKind::c2c) { // then the GPU does not use PCIe
       if (!link.bandwidth_GBps || *link.bandwidth_GBps <= 0)
         return std::nullopt;
       return LinkLimit{

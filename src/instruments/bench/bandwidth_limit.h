@@ -38,9 +38,9 @@ std::optional<double> wire_rate_GBps(const Node& node, const HcaPort& nic,
 std::vector<PortUse> ports_used(const Node& node, const std::vector<NicTraffic>& before,
                                 const std::vector<NicTraffic>& after,
                                 const Sysroot* sysroot = nullptr);
-/// Without the host, which the receiver knows.
+/// Serialized without the host, which the receiver knows.
 void serialize(Archive& archive, PortUse& port);
-/// With the host that they are on.
+/// The ports, with the host that they are on.
 std::vector<PortUse> ports_of_host(std::vector<PortUse> ports, const std::string& host,
                                    std::uint64_t machine_id = 0);
 
@@ -90,7 +90,7 @@ struct GpuOfPe {
   bool in_host_memory = false;
   std::string otherwise = {}; ///< if neither holds, a reason: "no limit is known for ..."
 };
-/// Without the machine, which the receiver knows.
+/// Serialized without the machine, which the receiver knows.
 void serialize(Archive& archive, GpuOfPe& gpu);
 /// The limit of all GPUs of a point that send together, each over its own links once, however many
 /// PEs it has; or of all that receive, if that is less; gets take as much the other way. Where all
@@ -116,7 +116,7 @@ struct HostLink {
   std::string pci_address;       ///< PCI address of the GPU
   std::optional<LinkLimit> link; ///< in each direction; nothing where the model does not know it
 };
-/// Without the machine, which the receiver knows.
+/// Serialized without the machine, which the receiver knows.
 void serialize(Archive& archive, HostLink& link);
 /// PCIe at full speed after its line code, or NVLink-C2C. @param pci_address of the GPU
 std::optional<LinkLimit> host_link(const Node& node, const std::string& pci_address);
@@ -128,13 +128,14 @@ FoundLimit host_links_limit(const std::vector<HostLink>& by_pe, Direction direct
 /// By PE: the number of its GPU, from 0 in the order of the PEs.
 std::vector<int> gpu_numbers(const std::vector<GpuOfPe>& by_pe);
 
-/// By PE, in 10^9 bytes per second, while all that send do so at once; 0 of PEs that do not.
+/// Rates by PE, in 10^9 bytes per second, while all PEs that send do so at once; 0 for PEs that do
+/// not send.
 struct MeasuredLink {
   std::vector<double> stores_GBps; ///< rate of the stores that leave this PE's GPU
   std::vector<double> loads_GBps;  ///< rate of the loads that come to this PE's GPU
   int blocks = 0, threads = 0;     ///< the size of each PE's kernel
   std::size_t message_bytes = 0;   ///< to each peer
-  std::string traffic;             ///< who moved: "all-to-all", "pair"
+  std::string traffic;             ///< pattern of the traffic: "all-to-all", "pair"
 
   /// The larger one: what the link is able to.
   double limit_GBps(std::size_t pe) const;

@@ -21,7 +21,7 @@ namespace shmemctl::bench {
 std::byte* allocate_symmetric(Runtime& runtime, std::size_t size_bytes, const char* purpose,
                               const char* instead = "-e a smaller size");
 
-/// The same of a PE's GPU heap.
+/// Allocates memory of a PE's GPU heap.
 std::byte* allocate_on_gpu(PeGpu& gpu, std::size_t size_bytes, const char* purpose,
                            const char* instead = "-e a smaller size");
 

@@ -1,4 +1,4 @@
-// Does the engine report what is known?
+// Tests whether the engine reports known times.
 #pragma once
 
 #include <optional>
@@ -30,7 +30,7 @@ inline constexpr double self_test_tolerance = 0.01;
 /// more: on a busy machine a time slice may end in most samples of 10 ms. Takes about 3 s. Throws
 /// what measure_case() throws.
 SelfTestResult self_test(Runtime& runtime);
-/// The same with another clock for the engine.
+/// The self test with another clock for the engine.
 SelfTestResult self_test(Runtime& runtime, const EngineClock& clock);
 
 } // namespace shmemctl::bench

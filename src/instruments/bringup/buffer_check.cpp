@@ -82,7 +82,7 @@ BufferFailure wrong_byte(int source, int target, const BufferPut& put, std::size
           std::to_integer<int>(found)};
 }
 
-/// The first wrong byte of each put, and of what lies between them.
+/// The first wrong byte of each put, and of the gaps between puts.
 std::vector<BufferFailure> verify_all(const std::byte* buffer, int source, int target) {
   std::vector<BufferFailure> failures;
   std::size_t end = 0;
@@ -132,7 +132,7 @@ BufferVerdict check_registered_buffers(Runtime& runtime, const Options& options)
         own.path = to_string(runtime.buffers().path_to(target).kind);
         put_all(runtime.buffers(), target, runtime.pe());
       });
-    const bool put_here = [&] { // and no look before the puts are complete
+    const bool put_here = [&] { // the buffer is not read before the puts are complete
       const std::vector<std::string> problems = runtime.gather_text(own.problem);
       return neighbours.from >= 0 && problems.at(static_cast<std::size_t>(neighbours.from)).empty();
     }();

@@ -12,7 +12,7 @@ namespace shmemctl {
 
 /// What this PE's transports say of their connections to all PEs, as message for the others.
 std::string connections_message(const std::vector<TransportEntry>& transports, int n_pes);
-/// The same of these connections of this PE, whose `source` does not count.
+/// As above, for given connections of this PE; their `source` does not count.
 std::string connections_message(const std::vector<ConnectionRow>& rows);
 /// @param messages connections_message() of every PE, by PE
 /// By transport, source and target. Throws Error (unavailable) for a malformed message.

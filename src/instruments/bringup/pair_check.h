@@ -34,8 +34,8 @@ struct PairFailure {
 
 /// What the check of one transport needs. All PEs call with the same layout and capabilities.
 struct PairWorld {
-  Rma& rma;          ///< whose every way is the transport under test (none where unreachable)
-  int transport = 0; ///< number of the transport, part of the patterns
+  Rma& rma;                    ///< uses the tested transport for every PE that it reaches
+  int transport = 0;           ///< number of the transport, part of the patterns
   std::byte* buffer = nullptr; ///< symmetric, of CheckBuffer::size_bytes()
   const CheckBuffer& layout;
   /// Capabilities from one PE to another, the same on all PEs.

@@ -34,7 +34,7 @@ private:
   std::uint64_t word(PairOp op, int source, int target, AtomicTarget cell,
                      std::uint64_t index) const;
 
-  /// Runs what belongs to that operation, and adds the time that it takes.
+  /// Runs a step of that operation, and adds the time that it takes.
   template <class Body>
   void timed(PairOp op, Body body) {
     const auto begin = std::chrono::steady_clock::now();
@@ -82,7 +82,7 @@ private:
   const PairWorld& world_;
   int pe_, round_, source_, target_;
   std::vector<PairFailure>& failures_;
-  PairFailure overflow_; ///< takes what is too much to keep
+  PairFailure overflow_; ///< takes failures beyond the number that is kept
   bool& signals_missed_;
   std::vector<bool> signal_seen_;
 };

@@ -272,7 +272,7 @@ KernelEvents find_kernel_events(std::string_view log, const std::vector<KernelMe
     ++found.lines;
     if (const Start start = start_at(line->message); start != Start::none) {
       cure(start, address_in(line->message, 0), found.events);
-      if (start != Start::gpu_reset) // which may be a message of the catalogue as well
+      if (start != Start::gpu_reset) // the line may be a message of the catalogue as well
         continue;
     }
     for (const KernelMessage& message : messages) {
@@ -411,7 +411,7 @@ std::optional<std::string> read_kmsg(int& error) {
   return text;
 }
 
-/// The same by the system call of dmesg.
+/// Reads the kernel's messages by the system call of dmesg.
 std::optional<std::string> read_kernel_buffer() {
   constexpr int read_all = 3, size_of_buffer = 10; // syslog(2)
   const int size = ::klogctl(size_of_buffer, nullptr, 0);

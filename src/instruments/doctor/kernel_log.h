@@ -37,8 +37,8 @@ const std::vector<KernelMessage>& kernel_messages();
 /// "restart the application" for "restart-app".
 std::string action_words(const std::string& action);
 
-/// One line of a log without what is before the message. `time` is as the log writes it, "" if
-/// the line has none; seconds since boot as "12.345678".
+/// One line of a log without the text before the message. `time` is as the log writes it, "" if the
+/// line has none; seconds since boot as "12.345678".
 struct KernelLine {
   std::string_view time, message;
 };
@@ -50,7 +50,7 @@ std::optional<KernelLine> parse_kernel_line(std::string_view line);
 /// behind `begin`, or else the last one before it.
 std::optional<PciAddress> address_in(std::string_view message, std::size_t begin);
 
-/// The same message about the same subject.
+/// All lines with the same message about the same subject.
 struct KernelEvent {
   const KernelMessage* message = nullptr;
   std::optional<PciAddress> address;

@@ -73,7 +73,7 @@ bool names_exception(std::string_view body) {
          (at == body.size() || body[at] == ':');
 }
 
-/// The same for lines that differ in numbers and addresses only.
+/// The same hash for lines that differ in numbers and addresses only.
 std::uint64_t hash_without_numbers(std::string_view text) {
   std::uint64_t hash = fnv1a_start;
   bool in_number = false;
@@ -318,7 +318,7 @@ std::vector<std::optional<std::size_t>> LogScan::group(std::vector<RankLog>& ran
       log.host = writer.host;
     }
   }
-  // Lines that name nobody belong to the only rank of their file, if there is one.
+  // Lines without a writer belong to the only rank of their file, if there is only one.
   for (std::size_t i = 0; i < writers_.size(); ++i) {
     if (group_of[i])
       continue;

@@ -77,7 +77,7 @@ public:
 
   /// Reads a whole file, or stdin. Throws as read_log().
   void scan_file(const std::string& path);
-  /// The same for text that is in memory.
+  /// As scan(), for text that is in memory.
   void scan_text(const std::string& name, std::string_view text);
   /// After the last file.
   LogFacts facts();

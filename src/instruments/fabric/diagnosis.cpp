@@ -347,7 +347,7 @@ private:
     }
   };
 
-  /// By PE. @return the excess where it is more than the noise explains, else 0
+  /// Slow NICs by PE. @return the excess where it is more than the noise explains, else 0
   std::vector<double> slow_nics(const Effects& effects) const {
     std::vector<double> slow(endpoints_.size(), 0);
     for (std::size_t pe = 0; pe < slow.size(); ++pe)

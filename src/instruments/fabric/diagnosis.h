@@ -1,4 +1,4 @@
-// From the figures of all pairs to what is slow: a host, a NIC, a rail, a group of hosts, a pair.
+// From the figures of all pairs to the slow parts: a host, a NIC, a rail, a group of hosts, a pair.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,7 @@ struct Suspect {
   double value = 0, peers = 0;
   /// Of a pair: what hosts, NICs and rails explain, times slower than a pair of sound hosts.
   double explained = 1;
-  /// By the measurements that were made again, alone.
+  /// The values of the repeated measurements alone.
   std::vector<double> values_again, peers_again;
 };
 

@@ -64,7 +64,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Of all runs together, in memory of PE 0.
+/// Most figures of all runs together, in memory of PE 0.
 constexpr std::size_t max_figures = std::size_t{16} << 20;
 /// A step is announced again after that time, so that its deadline is that of a round, not of all.
 constexpr double announce_s = 0.25;
@@ -206,7 +206,7 @@ private:
     }
   }
 
-  /// The same on all PEs, by the clock of PE 0.
+  /// Whether to go on, by the clock of PE 0: the same on all PEs.
   bool goes_on() {
     if (request_.soak_s <= 0)
       return false;

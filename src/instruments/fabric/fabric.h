@@ -1,4 +1,4 @@
-// `fabric`: measures every pair of hosts of a job, and names what is slow.
+// `fabric`: measures every pair of hosts of a job, and names slow parts.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct JobMap {
 /// Without NICs and transports.
 JobMap map_of(const Placement& placement);
 
-/// Of a part that every second measurement has shown.
+/// The verdict on a part that every second measurement has shown.
 struct Verdict {
   Suspect suspect;
   int runs = 1; ///< runs, of Result::runs, that named it
@@ -71,11 +71,11 @@ struct Result {
   std::uint64_t verified = 0; ///< measurements whose data was looked at and was right
   std::vector<PatternResult> patterns;
   std::vector<SlowUnderLoad> slow_under_load;
-  /// PEs share cores: what is slow may be the scheduler. Set by the caller.
+  /// PEs share cores, so the scheduler may be the reason for a slow part. Set by the caller.
   bool shares_cores = false;
 };
 
-/// The same part in the same direction, whatever the numbers.
+/// Whether both name the same part in the same direction, whatever the numbers.
 bool is_same(const Suspect& a, const Suspect& b);
 /// Adds what one run has found: parts that are known are counted, and keep their latest numbers.
 void add_verdicts(const std::vector<Suspect>& found, std::vector<Verdict>& to);
@@ -83,7 +83,7 @@ void add_verdicts(const std::vector<Suspect>& found, std::vector<Verdict>& to);
 struct Callbacks {
   /// On every PE, when a step begins and while it takes long.
   std::function<void(const std::string& words)> say;
-  /// PE 0: after each run, what is known so far.
+  /// PE 0: called after each run, with the results so far.
   std::function<void(const Result& so_far)> update;
 };
 

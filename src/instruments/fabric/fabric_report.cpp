@@ -37,7 +37,7 @@ const std::string& host_of(const Result& result, int pe) {
   return result.job.hosts[at(result.job.endpoints[at(pe)].host)];
 }
 
-/// Whose data was corrupt, by PE.
+/// PEs whose data was corrupt.
 std::set<int> corrupt_pes(const Result& result) {
   std::set<int> pes;
   for (const CorruptPair& pair : result.corrupt)

@@ -28,7 +28,7 @@ private:
   int count_ = 0;
 };
 
-/// Of one host, in one direction.
+/// Lost segments of one host, in one direction.
 struct Loss {
   Mean share;
   int lossy_pairs = 0;

@@ -31,10 +31,10 @@ public:
   int rounds() const { return host_rounds_ * shifts_; }
   int hosts() const { return hosts_; }
   int rails() const { return rails_; }
-  /// Whom `pe` meets in that round; -1: nobody.
+  /// The PE that `pe` meets in that round; -1: none.
   int partner(int pe, int round) const;
   Round round(int number) const;
-  /// Of the whole schedule: each unordered pair once.
+  /// Number of pairs in the whole schedule: each unordered pair counts once.
   std::size_t pairs() const;
 
 private:

@@ -16,7 +16,7 @@ namespace shmemctl {
 /// Where one counter is read.
 struct CounterSource {
   std::string counter; ///< "port_xmit_data_bytes", "out_of_sequence", "netdev_tx_bytes"
-  std::string path;    ///< its file; "" for a line of `ethtool -S`
+  std::string path;    ///< file of the counter; "" for a line of `ethtool -S`
   std::string key;     ///< the counter's name in that text
   unsigned scale = 1;  ///< value of one count in the counter's unit
 };

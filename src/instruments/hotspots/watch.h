@@ -54,7 +54,7 @@ private:
 /// @param tick  called after each sample
 void sample_until(HotspotWatch& watch, double interval_s, const std::function<bool()>& done,
                   const std::function<void(double)>& pause, const std::function<void()>& tick);
-/// The same for a fixed time; the last sample is at its end.
+/// Samples for a fixed time; the last sample is at its end.
 void sample_for(HotspotWatch& watch, double interval_s, double duration_s);
 
 /// Rows for the report's `nic_counters`.

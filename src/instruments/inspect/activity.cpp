@@ -22,7 +22,7 @@ bool is_compiler(std::string_view name) {
   return names.count(name) != 0;
 }
 
-/// Of the thread that the process is known by: the first.
+/// The wait of the thread by which the process is known: the first.
 std::string wait_of(const Process& process) {
   for (const Thread& thread : process.threads) {
     if (thread.state == 'R')
@@ -211,8 +211,9 @@ bool sleeps_for_a_message(const Activity& activity) {
   return calls.count(first) != 0 || functions.count(first) != 0;
 }
 
-/// Of two, one that sleeps and whose GPU does nothing, while the other one is busy. One that
-/// sleeps until a message comes may as well wait for the other. Whether it is told.
+/// Judges two ranks, of which one sleeps, and its GPU is idle, while the other one is busy. A rank
+/// that sleeps until a message comes may be waiting for the other one. Returns whether the verdict
+/// names them.
 bool judge_pair(JobVerdict& job, const Members& waiting, const Members& running) {
   if (waiting.size() != 1 || running.size() != 1)
     return false;

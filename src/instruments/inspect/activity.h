@@ -14,7 +14,7 @@
 namespace shmemctl::inspect {
 
 enum class Doing {
-  runs,     ///< its threads have a CPU: it computes, or polls
+  runs,     ///< a thread of the process has a CPU: it computes, or polls
   compiles, ///< a compiler is among its descendants
   waits,    ///< all its threads sleep
   blocked,  ///< in a call of the kernel that no signal ends (state D)

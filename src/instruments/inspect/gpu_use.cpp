@@ -218,7 +218,7 @@ std::vector<GpuUse> gpus_of(const Sysroot& sysroot, const Process& process,
 }
 
 const Nvml* GpuDriver::open(const Sysroot& sysroot) {
-  // Without the driver, NVML's start may try to load it.
+  // Without the driver, starting NVML may try to load it.
   if (!tried_ && sysroot.live() && sysroot.exists("/proc/driver/nvidia/version")) {
     tried_ = true;
     nvml_ = Nvml::open(library_, why_);

@@ -77,8 +77,8 @@ public:
   /// @param library as for dlopen; Nvml::default_library
   explicit GpuDriver(std::string library) : library_(std::move(library)) {}
 
-  /// Of the live machine by NVML, if NVIDIA's driver is loaded; of a recorded tree from
-  /// gpu_record_path.
+  /// The processes of the live machine by NVML, if NVIDIA's driver is loaded; those of a recorded
+  /// tree from gpu_record_path.
   GpuProcesses processes(const Sysroot& sysroot);
   /// By GPU index; empty where there is no NVML, or on a recorded tree.
   std::map<int, NvlinkCounters> nvlinks(const Sysroot& sysroot, const GpuProcesses& gpus);

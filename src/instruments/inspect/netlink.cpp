@@ -14,7 +14,7 @@ namespace shmemctl::inspect {
 
 namespace {
 
-/// Of an attribute and of a message in a datagram.
+/// Size of an attribute, or of a message in a datagram, with its padding.
 constexpr std::size_t aligned(std::size_t size) {
   return (size + 3) & ~std::size_t{3};
 }

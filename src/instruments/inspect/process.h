@@ -56,7 +56,7 @@ struct TcpConnection {
   std::uint64_t inode = 0;
   /// Payload since the connection was made; empty if the kernel was not asked.
   std::optional<std::uint64_t> acknowledged_bytes = std::nullopt, received_bytes = std::nullopt;
-  /// The same in the window; empty without one.
+  /// Values in the window; empty without one.
   std::optional<std::uint64_t> window_acknowledged_bytes = std::nullopt,
                                window_received_bytes = std::nullopt;
 };
@@ -107,11 +107,11 @@ std::map<std::string, std::string> parse_status(std::string_view text);
 
 /// Numbers of all processes, ascending.
 std::vector<int> process_ids(const Sysroot& sysroot);
-/// Of the process; empty if there is none (any more).
+/// The stat of the process; empty if there is no such process (any more).
 std::optional<ProcessStat> read_stat(const Sysroot& sysroot, int pid);
 /// Effective user of a process.
 std::optional<unsigned> user_of(const Sysroot& sysroot, int pid);
-/// By /etc/passwd of this root.
+/// Number of a user by /etc/passwd of this root.
 std::optional<unsigned> user_id(const Sysroot& sysroot, const std::string& name);
 std::string user_name(const Sysroot& sysroot, unsigned id);
 std::optional<std::vector<MappedFile>> read_maps(const Sysroot& sysroot, int pid);

@@ -66,7 +66,7 @@ std::string connection_state_name(unsigned state) {
   return state < names.size() ? names[state] : "UNKNOWN";
 }
 
-/// Of a sockaddr_storage; "" for another family, or no address.
+/// The address in a sockaddr_storage; "" for another family, or no address.
 std::string address_text(std::string_view bytes) {
   sa_family_t family = 0;
   if (bytes.size() < sizeof family)

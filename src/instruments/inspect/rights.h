@@ -23,7 +23,7 @@ struct Rights {
 /// @param own our namespaces; empty if they are not to be compared
 Rights rights_of(const Process& process, const std::map<std::string, std::string>& own);
 
-/// Of this program.
+/// The namespaces of this program.
 std::map<std::string, std::string> own_namespaces(const Sysroot& sysroot);
 
 } // namespace shmemctl::inspect

@@ -32,8 +32,8 @@ std::string tcp_text(const TcpBytesByInode& bytes);
 /// Where a recorded tree holds that text.
 inline constexpr const char* tcp_record_path = "/shmemctl/tcp";
 
-/// Of the established connections in our network namespace, by NETLINK_SOCK_DIAG; of a recorded
-/// tree from tcp_record_path. What is missing is added to `skipped`.
+/// Bytes of the established connections in our network namespace, by NETLINK_SOCK_DIAG; of a
+/// recorded tree from tcp_record_path. What is missing is added to `skipped`.
 TcpBytesByInode read_tcp_bytes(const Sysroot& sysroot, std::vector<Skipped>& skipped);
 
 /// Fills the totals of connections, and what was moved between two readings. A connection that is

@@ -33,8 +33,8 @@ struct ElfFacts {
   std::vector<FileRange> texts; ///< constants and the names of symbols (.rodata, .dynstr, .strtab)
 };
 
-/// Of a 64-bit little-endian file. Reads headers and tables, whatever its size is, and never beyond
-/// fixed bounds, whatever it says: never throws.
+/// Reads a 64-bit little-endian file: headers and tables, whatever its size is, and never beyond
+/// fixed bounds, whatever the file says. Never throws.
 ElfFacts read_elf(const ReadAt& read_at);
 
 /// Calls `visit` for each text in the ranges that ends with a zero byte and has at least

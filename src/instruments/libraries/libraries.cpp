@@ -372,7 +372,7 @@ std::shared_ptr<const Library> LibraryReader::read(const MappedFile& file, const
   const auto owner = owners_->find(file.path);
   if (owner)
     library->owner = owner->version.empty() ? owner->name : owner->name + " " + owner->version;
-  // What the package database says is of the file that is there now.
+  // What the package database says concerns the file that exists now.
   find_version(*library, owner && library->state != "replaced" && library->state != "deleted"
                              ? owner->version
                              : std::string());

@@ -50,7 +50,7 @@ struct LibraryKind {
   const char* marker = "";         ///< what is before its version in its texts: "NCCL version "
   bool bare_version = false;       ///< a text that is nothing but a version is its version
   bool versioned_file_name = true; ///< what follows ".so." is its version, if it has two parts
-  bool reads_texts = false;        ///< its texts are read: names of variables, versions in it
+  bool reads_texts = false; ///< texts of the file are read: names of variables, versions in it
 };
 
 /// The kind of a file by its name; null if it is none of these.
@@ -84,9 +84,9 @@ struct Library {
   /// \x01.
   std::string names;
   std::vector<std::string> asked_versions; ///< symbol versions that it looks up at run time
-  /// Of an extension with NVSHMEM's device library in it.
+  /// Release of the NVSHMEM device library that an extension contains.
   std::string nvshmem_inside;
-  bool has_ibgda_state = false; ///< it reads the state of NVSHMEM's IBGDA transport
+  bool has_ibgda_state = false; ///< the library reads the state of NVSHMEM's IBGDA transport
 
   /// Whether a text of the file ends with this identifier.
   bool knows(const std::string& name) const;

@@ -53,7 +53,7 @@ std::vector<float> expected_combined_weights(const Shape& shape, const std::int3
 
 /// A token's row as its rank holds it.
 std::vector<std::uint16_t> expected_values(const Shape& shape, std::uint32_t key);
-/// The same cast to FP8, and the scales.
+/// A row cast to FP8, and its scales.
 struct Fp8Row {
   std::vector<std::uint8_t> values;
   std::vector<float> scales;

@@ -31,7 +31,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint32_t row_key(std::uint32_t seed, std::in
 /// both signs from 2^-7 to below 2.
 SHMEMCTL_HOST_DEVICE constexpr std::uint32_t payload_word(std::uint32_t key, std::uint32_t index) {
   const std::uint32_t hash = mixed(key + 0x9e3779b9U * (index + 1));
-  // Of each half: the sign, 3 bits of the exponent, which so is from 120 to 127, and the mantissa.
+  // In each half: the sign, 3 bits of the exponent, which so is from 120 to 127, and the mantissa.
   return (hash & 0x83ff83ffU) + 0x3c003c00U;
 }
 SHMEMCTL_HOST_DEVICE constexpr std::uint16_t payload_bf16(std::uint32_t key,

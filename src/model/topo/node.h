@@ -194,7 +194,7 @@ struct Node {
   /// What the reader could not read, omitted or took from elsewhere, each with its position: each
   /// is a finding in every report (check_source).
   std::vector<std::string> notes;
-  /// The same, for facts that no mapping depends on.
+  /// Remarks on facts that no mapping depends on.
   std::vector<std::string> remarks;
 };
 

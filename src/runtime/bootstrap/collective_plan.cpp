@@ -181,7 +181,7 @@ public:
   }
 
 private:
-  /// Of the PEs at these distances, without the last: not of distance 0.
+  /// Blocks of the PEs at distances `first` to `last` - 1; distance 0 is not allowed.
   Piece blocks_of(long long first, long long last) const {
     return {memory_ + static_cast<std::size_t>(end_ - (last - 1)) * block_bytes_,
             static_cast<std::size_t>(last - first) * block_bytes_};

@@ -298,7 +298,7 @@ private:
   const ConnectRequest request_;
   Acceptor acceptor_;
   NeighbourSockets sockets_;
-  // By level, as the sockets.
+  // By level, as the sockets are.
   std::vector<Dialer> dialers_;
   std::vector<std::list<Candidate>> candidates_;
   std::vector<std::size_t> forth_slots_, back_slots_;

@@ -52,7 +52,7 @@ private:
   std::size_t take(Link& link, std::byte* to, std::size_t size_bytes);
   void wait(const CallLabel& call, Link* sending, Link* receiving, const Deadline& deadline);
   void on_hangup(const CallLabel& call, Link& link);
-  /// Reads all that is there into the stash. False if the connection has ended.
+  /// Reads everything that has arrived into the stash. False if the connection has ended.
   static bool read_ahead(Link& link);
   /// Looks for what the peer said last. Throws Error if that was a failure.
   void scan(const CallLabel& call, Link& link);

@@ -122,7 +122,7 @@ public:
 private:
   using Call = std::function<pmix::Status()>;
   pmix::Status status_of(const char* step, int peer, const Deadline& deadline, Call call);
-  /// The same, and throws if the status is not success.
+  /// Runs the call, and throws if the status is not success.
   void run(const char* step, int peer, const Deadline& deadline, Call call) {
     require_success(status_of(step, peer, deadline, std::move(call)), step);
   }

@@ -95,7 +95,7 @@ private:
   void flush(Member& member);
   /// Brings `unsent` in line with the outbox.
   void note_unsent(Member& member);
-  /// Nothing more is sent to it or received from it.
+  /// Drops the member: nothing more is sent to it or received from it.
   void drop(Member& member);
   std::size_t key_of(const Member& member) const {
     return static_cast<std::size_t>(&member - members_.data());
@@ -107,12 +107,12 @@ private:
   Acceptor acceptor_;
   Membership membership_;
   std::vector<Member> members_; ///< members in the order in which they joined
-  ReadySet ready_;              ///< their sockets
+  ReadySet ready_;              ///< sockets of the members
   // Of the members: a job of thousands is not looked through for each message.
   int linked_count_ = 0;
   std::size_t unsent_count_ = 0;
   PollSet set_;
-  bool all_linked_ = false; ///< and all have been notified
+  bool all_linked_ = false; ///< all members are linked, and all have been notified
   std::optional<FailureReport> failure_;
   std::set<std::uint64_t> notified_; ///< nonces of the PEs that know of the failure
   std::optional<Deadline> stop_until_;

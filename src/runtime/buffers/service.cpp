@@ -220,7 +220,8 @@ void BufferService::copy_gpu(std::size_t user, const RegisteredBuffer& buffer,
     callbacks_.gpu->copy(stage, memory, request.size_bytes);
 }
 
-/// By the kernel: memory that the program has freed meanwhile is an error, not the end of this PE.
+/// The kernel copies: memory that the program has freed meanwhile causes an error, not the end of
+/// this PE.
 void BufferService::copy(std::size_t user, const Request& request, Response& response) {
   const RegisteredBuffer buffer = pool_.get(request.handle);
   require_inside(request.offset_bytes, request.size_bytes, buffer.extent.size_bytes);

@@ -42,7 +42,7 @@ std::string try_descriptor(const Device& device) {
              : "cuMemExportToShareableHandle: " + device.driver().text_of(result);
 }
 
-/// The same for a CUDA IPC handle.
+/// As above, for a CUDA IPC handle.
 std::string try_ipc_handle(const std::shared_ptr<const Device>& device) {
   const DeviceBuffer memory(device, shared_bytes);
   const Current current(*device);

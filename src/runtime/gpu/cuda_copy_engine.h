@@ -36,7 +36,7 @@ private:
   std::array<std::unique_ptr<ContextStream>, limits::max_contexts> streams_;
 };
 
-/// By a kernel of one thread.
+/// Atomics by a kernel of one thread.
 std::shared_ptr<WordAtomics> make_kernel_word_atomics();
 
 } // namespace shmemctl

@@ -92,7 +92,7 @@ void GpuMemory::make_of_chunks(GpuSetup& setup, std::size_t heap_bytes) {
                                                               : VmmHandles::descriptors);
   const std::size_t n_pes = setup.capabilities_by_pe.size();
   Matrix why_not(n_pes, std::vector<std::string>(n_pes));
-  if (!is_host_memory()) // which any GPU of the machine can map
+  if (!is_host_memory()) // host memory: any GPU of the machine can map it
     why_not = try_mapping(setup);
   const std::vector<int> group = mapping_group(candidates(setup), why_not, setup.placement->pe);
   explain(setup, why_not, group);
@@ -102,7 +102,7 @@ void GpuMemory::make_of_chunks(GpuSetup& setup, std::size_t heap_bytes) {
   heap_ = std::make_unique<GroupRegion>("gpu heap", heap_bytes, group, *peers_, *backing_);
 }
 
-/// By a small allocation that every PE exports to every other one.
+/// Tries a small allocation that every PE exports to every other one.
 GpuMemory::Matrix GpuMemory::try_mapping(GpuSetup& setup) {
   const std::size_t n_pes = setup.capabilities_by_pe.size();
   std::vector<std::string> reasons(n_pes);

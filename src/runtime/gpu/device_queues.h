@@ -25,7 +25,7 @@ public:
   bool reaches(int pe) const {
     return mapped_[static_cast<std::size_t>(pe) * queues_per_pe_] != nullptr;
   }
-  /// Fills in what belongs to queues.
+  /// Fills in the fields for queues.
   void describe(DeviceNetwork& network) const;
   /// The transport knows more memory than before.
   void refresh();

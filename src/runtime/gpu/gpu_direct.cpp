@@ -82,7 +82,7 @@ GpuDirectChoice choose_gpu_direct(const std::string& wanted,
   if (wanted == "off")
     return {-1, "staged: SHMEMCTL_GPUDIRECT=off"};
   std::vector<std::string> reasons, of_partial;
-  // A PE may say nothing, since GPUDIRECT is "off" there.
+  // A PE may say nothing, if its GPUDIRECT is "off".
   const GpuDirectCapabilities& names = *std::max_element(
       by_pe.begin(), by_pe.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   for (std::size_t at = 0; at < names.size(); ++at) {

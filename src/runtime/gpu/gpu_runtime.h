@@ -28,7 +28,7 @@ public:
   virtual const GpuCapabilities& capabilities() const = 0;
 };
 
-/// Which device a PE is to have: the first of these that is there.
+/// Which device a PE is to have: the first of these that exists.
 struct GpuPreference {
   int device = -1;         ///< CUDA's device number in the program; -1 for none
   std::string pci_address; ///< address of the device that GPUS names for this PE; "" for none

@@ -21,7 +21,7 @@ public:
   KernelProxy(const KernelProxy&) = delete;
   KernelProxy& operator=(const KernelProxy&) = delete;
 
-  /// Fills in what belongs to the proxy.
+  /// Fills in the fields for the proxy.
   void describe(DeviceNetwork& network) const;
   /// Throws what it has failed with, if it has.
   void check() const;

@@ -36,7 +36,7 @@ public:
   /// "memfd", "devshm", "cuda-vmm".
   virtual const char* kind() const = 0;
   virtual std::size_t granularity_bytes() const = 0;
-  /// Whether processors of the host can load and store there.
+  /// Whether processors of the host can load and store in this memory.
   virtual bool is_host_memory() const { return true; }
   /// Aligned to the granularity. Throws Error (unavailable) that names the limit there is.
   virtual std::unique_ptr<AddressRange> reserve(std::size_t size_bytes) = 0;

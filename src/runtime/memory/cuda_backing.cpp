@@ -26,7 +26,7 @@ public:
     const std::lock_guard lock(mutex_);
     sizes_[at] = size_bytes;
   }
-  /// Takes away those that begin in there.
+  /// Removes the allocations that begin in the range.
   void remove(CUdeviceptr at, std::size_t size_bytes) noexcept {
     const std::lock_guard lock(mutex_);
     auto piece = sizes_.lower_bound(at);
@@ -249,7 +249,7 @@ public:
                   "its GPU address differs from its host address",
                   "set SHMEMCTL_HEAP to vmm or ipc");
   }
-  /// Takes away those that begin in there.
+  /// Removes the allocations that begin in the range.
   void remove(const void* at, std::size_t size_bytes) noexcept {
     const std::lock_guard lock(mutex_);
     const auto begin = reinterpret_cast<std::uintptr_t>(at);

@@ -102,7 +102,7 @@ void resize_host_file(const FileDescriptor& file, HostFileKind kind, std::size_t
   if (::ftruncate(file.get(), static_cast<off_t>(size_bytes)) != 0)
     throw system_error(memory_subject(size_bytes, kind), "commit", errno,
                        "lower SHMEMCTL_SYMMETRIC_SIZE, or run fewer PEs on this node");
-  // Of no effect in /dev/shm, which has no seals.
+  // Has no effect in /dev/shm, which has no seals.
   ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 }
 

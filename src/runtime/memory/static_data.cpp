@@ -213,7 +213,7 @@ std::byte* at(std::uintptr_t address) {
 /// there, which mapping the region would replace. Released at the end.
 class HeldGaps {
 public:
-  /// Throws Error (unavailable) if something lies there.
+  /// Throws Error (unavailable) if something is mapped in the gaps.
   explicit HeldGaps(const std::vector<PageRange>& gaps) {
     for (const PageRange& gap : gaps)
       hold(gap);

@@ -160,10 +160,7 @@ private:
   std::uint64_t dispatches_ = 0; ///< low latency: received, or to be received
 };
 
-/// Of a configuration that exchange_broken_rule() and exchange_cannot() let pass.
-/// @param memory symmetric memory of `gpu`, ExchangeLayout::size_bytes of it, zeroed on all ranks
-///               before any goes on; stays the caller's, outlives the exchange
-/// @param guard_bytes around each region, in which nothing is written
+/// An exchange for a configuration that exchange_broken_rule() and exchange_cannot() accept.
 std::unique_ptr<Exchange> make_exchange(PeGpu& gpu, std::byte* memory, const ExchangeConfig& config,
                                         const MoePath& path, std::size_t guard_bytes = 0);
 

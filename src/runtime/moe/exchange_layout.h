@@ -91,7 +91,7 @@ struct PlanLayout : GpuRegions {
   GpuRegion bases;         ///< n * 4
   GpuRegion counts;        ///< n * n * 4
   GpuRegion expert_counts; ///< local experts * 4
-  // By expert.
+  // Sizes by expert.
   GpuRegion packed_counts;       ///< local experts * 4
   GpuRegion packed_offsets;      ///< (local experts + 1) * 4
   GpuRegion output_rows_by_slot; ///< over a network: n * T * 4k

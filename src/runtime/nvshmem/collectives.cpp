@@ -21,7 +21,7 @@ int on_stream_of(nvshmem_team_t team, cudaStream_t stream, Body&& body) {
   });
 }
 
-/// The same on this PE's own stream; done on return.
+/// Calls `body` on this PE's own stream; done on return.
 template <class Body>
 int by_host(nvshmem_team_t team, Body&& body) {
   return nvshmem::guarded([&](World& world) {

@@ -36,7 +36,7 @@ namespace {
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }
 
-/// Of the process, as the interface is.
+/// State of the process, since the interface is per process.
 struct Process {
   std::mutex mutex;
   int depth = 0; ///< calls of nvshmem_init without a matching finalize

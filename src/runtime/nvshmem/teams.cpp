@@ -24,7 +24,7 @@ static_assert(NVSHMEM_TEAM_INVALID == invalid_team && NVSHMEM_TEAM_WORLD == team
 
 /// Whether this PE is one of NVSHMEMI_TEAM_GPU_LEADERS.
 std::atomic<bool> leads_its_gpu{false};
-/// By team: what the program has asked for.
+/// By team: contexts that the program has asked for.
 std::array<std::atomic<int>, limits::max_teams> contexts_asked_for{};
 
 struct PeRecord {

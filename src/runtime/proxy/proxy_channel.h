@@ -165,7 +165,7 @@ public:
     backoff_.pause();
     return true;
   }
-  /// The same wait continues for another ring.
+  /// The wait that is under way continues for another ring.
   void go_on_with(unsigned ring) { ring_ = ring; }
 
 private:

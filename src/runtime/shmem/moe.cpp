@@ -30,7 +30,7 @@ struct shmemctl_moe_exchange {
 struct shmemctl_moe_plan {
   shmemctl_moe_exchange& of;
   std::byte* memory;
-  /// Of the last plan_make, or low-latency dispatch, that was launched.
+  /// Set by the last plan_make, or low-latency dispatch, that was launched.
   std::optional<std::int32_t> tokens = {};
 
   moe::Exchange& exchange() const { return *of.exchange; }
@@ -203,7 +203,7 @@ Checked checked(const shmemctl_moe_config_t* given, const World& world, const Pe
   return all;
 }
 
-/// The same on all ranks, if they make the same exchange in the same memory.
+/// A hash that is equal on all ranks, if they make the same exchange in the same memory.
 std::uint64_t hash_of(const Checked& all, std::size_t workspace_offset) {
   const moe::ExchangeConfig& config = all.config;
   const moe::Shape& shape = config.shape;

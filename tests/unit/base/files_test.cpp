@@ -174,7 +174,7 @@ TEST(AtomicFile, OfManyWritersOneWinsAndItsFileIsWhole) {
 }
 
 TEST(AtomicFile, WhatTakesThePlaceOfADeviceIsNotWritten) {
-  // Of two links one leads to a device and one to a file, and they are swapped all the time: a
+  // One of two links leads to a device and one to a file, and they are swapped all the time: a
   // check of the path and opening it may see different targets.
   const TemporaryFolder folder;
   folder.write("victim", "precious");

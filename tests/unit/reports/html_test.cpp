@@ -263,7 +263,7 @@ TEST(Pairs, OfPesAreAMatrixToo) {
     row.params["second_pe"] = to;
     loaded.report.results.push_back(row);
   }
-  // Of several sizes: not as sweeps, in which a line would be a pair.
+  // Several sizes that are not sweeps, in which a line would be a pair.
   const std::vector<ResultRow> pairs = loaded.report.results;
   for (ResultRow row : pairs) {
     row.params["size_bytes"] = 4096;

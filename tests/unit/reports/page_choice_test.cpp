@@ -107,7 +107,7 @@ TEST(Page, OneCommandWithOtherRowsStandsForNothingElse) {
   both.report.command = high.report.command;
   model = page_model({{low, high, both}, {}});
   EXPECT_EQ(find_section(model, "machine").at("blocks").at(1).at("rows").size(), 2U);
-  // Without rows only the same command line does.
+  // Without rows only equal command lines count.
   for (LoadedReport* loaded : {&low, &high})
     loaded->report.results.clear();
   model = page_model({{low, high}, {}});

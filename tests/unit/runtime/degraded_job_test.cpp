@@ -68,7 +68,7 @@ TEST(DegradedJob, SurvivorsPassBarriersAndGather) {
         EXPECT_GE(come, i * n);
         degraded.barrier("a test");
       }
-      // Of several chunks, of exactly one, of none; repeatedly in the same memory.
+      // Texts of several chunks, of exactly one, of none; repeatedly in the same memory.
       for (const std::size_t size : {std::size_t{0}, DegradedJob::chunk_bytes * 3 + 5,
                                      DegradedJob::chunk_bytes, std::size_t{11}}) {
         const auto size_of = [&](int pe) { return pe % 2 == 0 ? size : size / 2; };

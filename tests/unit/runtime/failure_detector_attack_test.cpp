@@ -51,7 +51,7 @@ bool is_dropped(Socket& socket) {
   return false;
 }
 
-/// The same after what was sent before.
+/// Whether the detector drops the connection after the earlier messages.
 bool is_dropped_after_messages(Socket& socket) {
   try {
     char byte = 0;
@@ -221,7 +221,7 @@ private:
   int calls_ = 0;
 };
 
-/// Also by those that are connected already, to which the others' ends are no second failure.
+/// Also by PEs that are connected already: the end of other PEs is no second failure for them.
 TEST(FailureDetectorStart, AFailureOfAllPesIsPrintedOnce) {
   constexpr int n_pes = 6;
   std::string closed;

@@ -111,7 +111,7 @@ std::string lost(int pe) {
          ") was lost in phase heap: its connection ended";
 }
 
-/// The same for a PE that may not have been able to report its last phase.
+/// Whether the text says that a PE was lost which may not have been able to report its last phase.
 bool says_lost(const std::string& text, int pe) {
   const std::string full = lost(pe);
   const std::size_t phase = full.find("heap");

@@ -177,7 +177,7 @@ TEST_P(Conformance, LocalMemoryComesAndGoes) {
       me.transport->get(0, memory.data(), heap_of(1 - me.pe, 64), memory.size(), true);
       EXPECT_EQ(first_difference(memory.data(), memory.size(), round), memory.size());
       me.transport->remove_local(memory.data());
-      // The same memory, no longer known.
+      // The memory is no longer known.
       me.transport->put(0, heap_of(1 - me.pe, 1 << 20), memory.data(), memory.size(), true);
       me.transport->quiet(0);
     }

@@ -1,4 +1,4 @@
-// Opening a device with libraries that are there already: of the system, or a test's.
+// Opening a device with libraries that are open already: the system's, or a test's.
 #pragma once
 
 #include "transports/mlx5/devx/devx_hca.h"

@@ -1,4 +1,4 @@
-// libmlx5, opened at run time: its functions as a table, so that tests can put others there.
+// libmlx5, opened at run time: its functions as a table, so that tests can put their own into it.
 #pragma once
 
 #include <infiniband/mlx5dv.h>

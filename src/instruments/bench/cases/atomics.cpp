@@ -100,7 +100,7 @@ struct ByRma {
   }
   static void complete(Rma& rma) { rma.quiet(); }
 };
-/// By the processor on mapped memory.
+/// Atomics by the processor on mapped memory.
 struct Bare {
   static constexpr bool direct = true;
   template <class Kind, class Word>

@@ -109,7 +109,7 @@ protected:
     return {context().pe, offset_bytes, expected, found,
             what + " in iteration " + std::to_string(number)};
   }
-  /// Nothing was written after the result.
+  /// Checks that nothing was written after the result.
   std::optional<WrongByte> verify_rest(std::uint64_t number) const {
     const std::size_t at = target_offset_bytes(context().n_pes) +
                            Kind::target_blocks(context().n_pes) * point().size_bytes;

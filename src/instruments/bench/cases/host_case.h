@@ -20,7 +20,7 @@ struct HostCaseContext {
   int pe, n_pes;
   std::byte* memory;
   std::uint64_t seed;
-  /// By PE: what serves its host memory; nullptr: nothing does.
+  /// By PE: the transport that reaches its host memory; nullptr: none.
   std::vector<Transport*> transports = {};
 };
 
@@ -67,7 +67,7 @@ struct Routes {
   std::vector<int> to, from;
 };
 Routes routes_of(const Point& point, int pe, int n_pes);
-/// Peers of a PE that sends: the length of `to` there.
+/// Peers of a PE that sends: the length of `to` on such a PE.
 int peers_of_a_sender(const Point& point, int n_pes);
 
 } // namespace shmemctl::bench

@@ -11,11 +11,11 @@ namespace {
 
 constexpr std::size_t proxy_line_bytes = 64;
 
-/// One operation. Addresses are on this PE, of what is used at the peer.
+/// One operation. Addresses are on this PE, and name the same symmetric memory at the peer.
 struct ProxyIssue {
   std::byte *slot, *source;
   std::size_t size_bytes;
-  std::uint64_t* word; ///< signal, or what is added to
+  std::uint64_t* word; ///< the signal, or the word that is added to
   std::uint64_t value; ///< value of the signal
   int pe;
 };
@@ -35,7 +35,7 @@ struct DirectPath {
   void quiet() { rma.quiet(); }
 };
 
-/// The same by requests.
+/// The path of the same operations by requests.
 struct ProxyPath {
   Rma& rma;
   ProxyProducer& producer;

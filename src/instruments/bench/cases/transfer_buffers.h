@@ -44,7 +44,7 @@ struct TransferLayout {
 class TransferCursor {
 public:
   explicit TransferCursor(const TransferLayout& layout) : layout_(layout) {}
-  /// To the operation of that number.
+  /// Goes to the operation of that number.
   void seek(std::uint64_t number) {
     if (number == number_)
       return;

@@ -10,7 +10,7 @@
 
 namespace shmemctl::moe {
 
-/// Whose definition.
+/// Whose definition of the bytes of a call is used.
 enum class ByteCount {
   own,          ///< Traffic::logical_bytes
   deepep_v1,    ///< as DeepEP's tests for Buffer count

@@ -15,10 +15,9 @@ namespace shmemctl::moe {
 /// Symmetric memory of the GPU that make_gpu_backend() needs.
 std::size_t gpu_backend_bytes(const Setup& setup, const MoePath& path);
 
-/// Of a setup that exchange_broken_rule() and exchange_cannot() let pass.
-/// @param memory symmetric memory of `gpu`, gpu_backend_bytes() of it, zeroed on all ranks before
-///               any goes on; stays the caller's, outlives the backend
-/// @param rank of this PE, which is also its PE
+/// A backend for a setup that exchange_broken_rule() and exchange_cannot() accept. @param memory
+/// symmetric memory of `gpu`, gpu_backend_bytes() of it, zeroed on all ranks before any goes on;
+/// stays the caller's, outlives the backend @param rank of this PE
 std::unique_ptr<Backend> make_gpu_backend(PeGpu& gpu, std::byte* memory, const Setup& setup,
                                           const MoePath& path, std::int32_t rank);
 
@@ -146,7 +145,7 @@ private:
     const bool casts_before = setup_.format == Format::fp8 && !is_low_latency();
     return at<std::byte>(casts_before ? layout_.tokens.casts : layout_.tokens.values);
   }
-  /// High throughput: what goes ahead.
+  /// High throughput: the counts, which precede a dispatch.
   void enqueue_counts() {
     exchange_->make_plan(plan(), tokens(), at<std::int32_t>(layout_.tokens.experts), stream());
   }
@@ -256,7 +255,7 @@ private:
            row * setup_.outputs_per_row() * setup_.shape.hidden * 2;
   }
 
-  /// Of all calls so far; reads whom the kernels have masked, too.
+  /// Waits of all calls so far; also reads which ranks the kernels have masked.
   Waits waits(Direction direction);
   /// Whom the kernels have masked; without ExchangeConfig::rank_timeout_us that is an error.
   void read_masked_ranks();

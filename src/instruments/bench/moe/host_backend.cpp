@@ -13,7 +13,7 @@ namespace {
 
 template <class T>
 void fill_bytes(std::vector<T>& values, std::byte byte) {
-  if (!values.empty()) // else there may be no memory to name
+  if (!values.empty()) // otherwise there may be no memory to name
     std::memset(values.data(), static_cast<int>(byte), values.size() * sizeof(T));
 }
 

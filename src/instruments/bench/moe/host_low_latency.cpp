@@ -46,7 +46,8 @@ inline void add_weighted_row(const std::uint16_t* row, float weight, std::vector
 }
 
 #if defined(__x86_64__)
-/// The same bits by the processor's own instruction, where the C library would be called for each.
+/// The same conversion by the processor's own instruction, where the C library would be called for
+/// each number.
 [[gnu::target("fma"), gnu::flatten]] void
 add_weighted_by_fma(const std::uint16_t* row, float weight, std::vector<float>& totals) {
   add_weighted_row(row, weight, totals);
@@ -194,7 +195,7 @@ void LowLatency::send_all() {
   }
 }
 
-/// In no order to rows, and for statistics alone.
+/// Not ordered with rows, and for statistics alone.
 void LowLatency::signal_begin() {
   for (const Awaited& to : everybody_)
     if (!is_masked(to.rank))

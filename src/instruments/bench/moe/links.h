@@ -107,7 +107,7 @@ std::optional<LinkShare> share_of(const Links& links, const Traffic& traffic, do
 nlohmann::json links_json(const Links& links, const Traffic& dispatch, const Traffic& combine,
                           const std::optional<CallCount>& calls);
 nlohmann::json nics_json(const Links& links);
-/// The same for people; "" where nothing is known.
+/// The links as text for people; "" where nothing is known.
 std::string links_text(const Links& links, const Traffic& dispatch, const Traffic& combine,
                        const std::optional<CallCount>& calls);
 

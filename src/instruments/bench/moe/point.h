@@ -42,8 +42,8 @@ struct Point {
   std::optional<Finding> oversubscribed = {};
   /// Other threads held a PE's CPU for much of the time (`bench-interference`): the same.
   std::optional<Finding> disturbed = {};
-  ByteCount count = ByteCount::own; ///< whose bytes ResultRow::counted_GBps has
-  CallStart start = {};             ///< what goes before each timed call
+  ByteCount count = ByteCount::own; ///< the count whose bytes ResultRow::counted_GBps uses
+  CallStart start = {};             ///< how each timed call starts
 };
 
 /// Who is slow in an operation.
@@ -54,7 +54,7 @@ std::vector<ResultRow> rows_of(const Point& point);
 /// An item of the report's key "moe": routing, memory, traffic, wait matrices and their verdicts,
 /// settings and what was tried.
 nlohmann::json json_of(const Point& point);
-/// What is wrong, and who is slow.
+/// Findings about wrong results and slow ranks.
 Findings findings_of(const Point& point);
 /// Memory, traffic and the wait matrices, for people.
 std::string text_of(const Point& point);

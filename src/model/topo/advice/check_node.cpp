@@ -559,7 +559,7 @@ std::string port_tool(const Node& node, const PortRef& ref) {
   return fmt::format("rdma link show {}/{}", nic_name(node, ref.nic), ref.port->number);
 }
 
-/// The same, including the transceiver's data.
+/// As port_tool(), including the transceiver's data.
 std::string port_module_tool(const Node& node, const PortRef& ref) {
   const std::string tool = port_tool(node, ref);
   if (starts_with(tool, "mlxlink"))

@@ -344,7 +344,7 @@ std::vector<EnvChange> list_changes(const Node& node, const MappingRequest& requ
   unpinned.nvshmem.hca_pe_mapping.reset();
   if (const auto filter = leaving_out(node, unpinned, other_nics(node)))
     changes.push_back(joined(without_pe_mapping, *filter));
-  // The same in place of a list that names devices to use.
+  // Also without a list that names devices to use: the filter takes its place.
   unpinned.nvshmem.hca_list.reset();
   unpinned.nvshmem_per_pe.clear();
   if (const auto filter = leaving_out(node, unpinned, other_nics(node)))

@@ -146,7 +146,7 @@ public:
   }
 
 private:
-  /// By class, then PE, then row.
+  /// Sorts by class, then PE, then row.
   void sort_pairs(const ClassMatrix& classes) {
     for (int pe = 0; pe < pes_; ++pe) {
       const std::vector<PathClass>& to_row = classes[static_cast<std::size_t>(pe)];

@@ -144,7 +144,7 @@ struct Nvml::Session {
   /// A field as a number, MB/s and counts alike.
   Fact<std::uint64_t> field(nvml_abi::Device device, unsigned field_id, unsigned scope) const;
 
-  /// By numbers, in order.
+  /// All NVLinks of a GPU, in order of their numbers.
   struct Nvlinks {
     std::vector<unsigned> present, active;
   };

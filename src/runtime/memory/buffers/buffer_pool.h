@@ -91,7 +91,7 @@ public:
   /// Until remove(): operations that began before withdraw() go on. Throws Error (usage) for a
   /// stale handle.
   RegisteredBuffer get(const BufferHandle& handle) const;
-  /// The youngest buffer that begins there.
+  /// The youngest buffer that begins at the address.
   std::optional<BufferHandle> starting_at(const void* address) const;
   std::vector<BufferHandle> handles() const;
   /// Throws Error: usage for a stale handle; unavailable if the buffer is not shareable, or its

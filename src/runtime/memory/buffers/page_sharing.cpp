@@ -25,7 +25,7 @@ namespace shmemctl {
 
 namespace {
 
-// Of Linux 5.19 and 5.14: the headers that this is built with may be older.
+// These are of Linux 5.19 and 5.14: the headers that this is built with may be older.
 constexpr std::uint64_t hold_on_shared_memory = std::uint64_t{1} << 12;
 constexpr int populate_read = 22;
 
@@ -89,8 +89,8 @@ bool writers_can_be_held() {
 }
 
 bool holds_own_stack(const PageSpan& pages) {
-  // Of the thread's control block, what the kernel writes to; not more than there is, since other
-  // memory may follow at once.
+  // Size of the part of the thread's control block to which the kernel writes; not more than there
+  // is, since other memory may follow at once.
   constexpr std::uintptr_t control_block_bytes = 2048;
   const auto control = reinterpret_cast<std::uintptr_t>(::pthread_self());
   const auto error_word = reinterpret_cast<std::uintptr_t>(&errno);

@@ -254,7 +254,7 @@ TEST_F(Engine, NoiseIsSampledAway) {
 }
 
 TEST_F(Engine, NoiseThatStaysIsAFinding) {
-  // Of two values that are equally frequent the median is neither.
+  // If two values are equally frequent, the median is neither.
   run.script.cost_ns = [](std::uint64_t number) {
     return number * 2654435761U % 64 < 32 ? ms : 3 * ms;
   };

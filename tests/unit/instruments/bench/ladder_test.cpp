@@ -46,7 +46,7 @@ TEST(Ladder, BetweenMachinesTheLinkIsTheFirstStep) {
   EXPECT_DOUBLE_EQ(rungs[0].GBps, 50);
 }
 
-/// Of a path over verbs: after the link's rate, and before the transport.
+/// Writes over verbs are a step after the link's rate, and before the transport.
 TEST(Ladder, WritesByVerbsAreAStep) {
   std::vector<ResultRow> rows = {row_of("memcpy", std::nullopt), row_of("verbs-write", 48),
                                  row_of("transport-put", 45), row_of("put", 44)};

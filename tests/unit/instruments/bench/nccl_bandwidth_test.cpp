@@ -5,8 +5,8 @@
 namespace shmemctl::bench {
 namespace {
 
-/// By the formulas of nccl-tests' sources: getBw() of all_reduce.cu and so on, with `count`
-/// elements of one byte, after getCollByteCount().
+/// Computed by the formulas of nccl-tests' sources: getBw() of all_reduce.cu and so on, with
+/// `count` elements of one byte, after getCollByteCount().
 TEST(NcclBandwidth, IsThatOfTheirSources) {
   constexpr std::size_t MiB = 1 << 20;
   constexpr double us = 100, n = 4;

@@ -131,7 +131,7 @@ struct ScriptedRun {
     rows = measure_case(runtime, bench_case(), points, effort, 1, callbacks, findings,
                         {&clock, quality});
   }
-  /// Without what the machine did meanwhile.
+  /// The findings without those about what the machine did meanwhile.
   std::vector<Finding> own_findings() const {
     std::vector<Finding> out;
     for (const Finding& finding : findings)

@@ -1,4 +1,4 @@
-// Whose limits doctor speaks of.
+// Tests of memory limits: whose limits doctor reports.
 #include <gtest/gtest.h>
 
 #include "src/instruments/doctor/checks.h"

@@ -78,7 +78,7 @@ public:
     members_.push_back({&process, rank_of(process), activity});
     return process;
   }
-  /// Of the member that was added last.
+  /// Sets the GPU of the member that was added last.
   void gpu(unsigned busy_percent, std::optional<bool> moves_data = std::nullopt) {
     members_.back().activity.gpu_busy_percent = busy_percent;
     members_.back().activity.moves_data = moves_data;
@@ -191,7 +191,7 @@ TEST(InspectJobs, OfTwoTheOneWhoseGpuIsIdle) {
     ASSERT_EQ(job.findings().size(), 1U);
     EXPECT_EQ(job.findings()[0].severity, Severity::info);
   }
-  JobOfRanks host_works; // its CPU works for what the sleeping one's kernel waits for
+  JobOfRanks host_works; // the CPU works on the data for which the sleeping rank's kernel waits
   host_works.add(0, Doing::waits);
   host_works.gpu(100);
   host_works.add(1, Doing::runs);

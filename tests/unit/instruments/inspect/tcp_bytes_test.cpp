@@ -34,7 +34,7 @@ TEST(InspectTcpBytes, OfTheKernel) {
   ASSERT_EQ(bytes.size(), 1U);
   EXPECT_EQ(bytes[77].acknowledged, 5000000000U);
   EXPECT_EQ(bytes[77].received, 7U);
-  // Of a kernel that does not count them, and a message that is cut.
+  // A kernel that does not count bytes, and a message that is cut.
   TcpBytesByInode none;
   add_tcp_message(socket_message(78, 1, 1, offsetof(tcp_info, tcpi_bytes_received)), none);
   add_tcp_message(socket_message(79, 1, 1).substr(0, 20), none);

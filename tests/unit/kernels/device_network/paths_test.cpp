@@ -1,4 +1,4 @@
-// By which path kernels reach each PE, and which contexts the two proxies have.
+// The path by which kernels reach each PE, and the contexts that the two proxies have.
 #include "tests/support/counting_transport.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/kernels/device_network/kernel_threads.h"

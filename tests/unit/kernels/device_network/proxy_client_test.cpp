@@ -31,7 +31,7 @@ struct Pe {
   explicit Pe(const ProxyOptions& options = {}) {
     DeviceNetworkInputs inputs = inputs_of(0, world.ways(), "proxy", world.health, memory);
     inputs.proxy = options;
-    // Of the thread's words, too.
+    // The range includes the thread's own words.
     inputs.host_memory = {{nullptr, ~std::size_t{0}}};
     part.emplace(std::move(inputs));
   }

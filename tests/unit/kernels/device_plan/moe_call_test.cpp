@@ -247,7 +247,8 @@ public:
   };
   Plan& plan(int rank) { return plans_[rank]; }
 
-  /// By all threads of two blocks. @param extra rows that rank has beside those of its number
+  /// Called by all threads of two blocks. @param extra rows that rank has beside those of its
+  /// number
   void notify(const DeviceJob& job, std::int32_t extra = 0) {
     NotifyArguments all{};
     all.shape.n_ranks = n_ranks;
@@ -340,7 +341,7 @@ TEST(MoeNotifyCounts, NotificationsInARow) {
 TEST(MoeNotifyCounts, ANotificationThatFailedLeavesNoPlan) {
   Exchange exchange;
   HostKernels& kernels = exchange.kernels();
-  kernels.job(2).timeout_ns = short_ns; // its rows lie behind those of the late rank
+  kernels.job(2).timeout_ns = short_ns; // the rank's rows lie behind those of the late rank
   kernels.run({2, 2}, [&](const DeviceJob& job) {
     if (job.pe == missing) // until all blocks of rank 2 have timed out, not only the first of them
       HostKernels::wait_for(

@@ -244,7 +244,7 @@ TEST_P(Hybrid, ARankThatDoesNotComeIsNamed) {
     }
 }
 
-/// By rank 0 of four on two nodes: until rank 1 or 2 has begun that call.
+/// Called by rank 0 of four on two nodes: waits until rank 1 or 2 has begun that call.
 void wait_for_begin(InternodeWorld& world, int rank, int number) {
   const moe::InternodeMemory memory = world.memory_of(0);
   const auto epoch = static_cast<std::uint64_t>(number);

@@ -18,7 +18,7 @@ constexpr Setting settings[] = {{moe::Scales::none, true},
                                 {moe::Scales::ue8m0, false},
                                 {moe::Scales::none, true, true}};
 
-/// Of a dispatch in LowLatencyInternodeWorld::grid: the others send.
+/// The block that receives in a dispatch with LowLatencyInternodeWorld::grid: the others send.
 constexpr unsigned receiving_block = LowLatencyInternodeWorld::grid.blocks - 1;
 /// Below a wait's timeout, and far above what a busy machine adds to a wait.
 constexpr std::uint64_t late_ns = 60'000'000'000;
@@ -266,13 +266,13 @@ TEST(LowLatencyInternode, DataOfALateMaskedRankIsIgnored) {
             absent.delay(2 * job.timeout_ns);
         });
       }
-      run(true, LowLatencyInternodeWorld::grid, dispatch); // their rows have come
+      run(true, LowLatencyInternodeWorld::grid, dispatch); // all ranks' rows have come
       ASSERT_EQ(world.poll_and_work(late, 2), "");
       run(true, {2, 2}, [&](const DeviceJob& job) { world.combine(job, moe::Phases::send); });
       for (const std::int32_t rank : on_time_ranks)
         ASSERT_EQ(world.poll_and_work(rank, 2, {late}), "");
       run(false, {2, 2}, [&](const DeviceJob& job) { world.combine(job); });
-      // Nobody else takes part, so that a short timeout is no matter of speed.
+      // No other rank takes part, so that a short timeout does not depend on speed.
       const std::uint64_t timeout_ns =
           std::exchange(world.kernels().job(late).timeout_ns, 100'000'000);
       run(true, {2, 2}, [&](const DeviceJob& job) { world.combine(job, moe::Phases::receive); });

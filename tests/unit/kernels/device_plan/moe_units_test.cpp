@@ -73,9 +73,9 @@ public:
     else
       moe::UnitAdder<false>(all, epoch).run(block - 2, 2);
   }
-  /// By one thread of a rank that does not come: as soon as all receiving blocks of the others wait
-  /// for it, and these have sent all their rows, the timeout has passed. So nobody else is waited
-  /// for for that long, however loaded the machine is.
+  /// Called by one thread of a rank that does not come: as soon as all receiving blocks of the
+  /// other ranks wait for it, and these have sent all their rows, the timeout has passed. So no
+  /// other rank is waited for for that long
   void let_time_pass(const std::vector<std::int32_t>& waiting, std::int32_t silent) {
     std::deque<device::HostPollCount>& counts = counts_;
     HostKernels::wait_for([&] {
@@ -97,7 +97,7 @@ public:
       }
   }
   void stop_counting() { device::host_poll_counts = nullptr; }
-  /// At the end of each kernel, when all its blocks have read the number of the call.
+  /// Called at the end of each kernel, when all its blocks have read the number of the call.
   void count_sent(std::int32_t rank) { ++flags(rank).sent; }
   void count_combined(std::int32_t rank) { ++flags(rank).combined; }
   moe::LowLatencyFlags& flags(std::int32_t rank) {
@@ -223,8 +223,8 @@ private:
             setting_.scales,
             at<std::int32_t>(job, parts_.counts)};
   }
-  /// By the first thread of block `block` of two: its tokens' rows, word by word, in any order; the
-  /// count before or behind them.
+  /// Called by the first thread of block `block` of two: sends its tokens' rows, word by word, in
+  /// any order; the count before or behind them.
   void send(const DeviceJob& job, const moe::LowLatencyDispatch& all, std::int32_t block,
             std::uint64_t epoch) const {
     if (device::Block::rank() != 0)

@@ -27,7 +27,7 @@ TEST(Payload, RowsOfAllRanksTokensAndSeedsDiffer) {
     for (std::int32_t rank = 0; rank < 8; ++rank)
       for (std::int32_t token = 0; token < 4096; ++token)
         keys.insert(row_key(seed, rank, token));
-  // Of 65536 draws of 32 bits, a collision or two may occur.
+  // Among 65536 draws of 32 bits, a collision or two may occur.
   EXPECT_GE(keys.size(), 65'530U);
   std::set<std::uint64_t> beginnings;
   for (const std::uint32_t key : keys)

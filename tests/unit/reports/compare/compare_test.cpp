@@ -278,7 +278,7 @@ TEST(Compare, MoreUnclearRowsThanAllowedFail) {
         ids.push_back(to_string(finding.severity) + std::string(": ") + finding.message);
     return ids;
   };
-  // Of two rows that both sides have one is unclear; the missing and the new one do not count.
+  // One of the two rows that both sides have is unclear; the missing and the new one do not count.
   EXPECT_TRUE(found(std::nullopt).empty());
   EXPECT_TRUE(found(0.5).empty());
   EXPECT_EQ(found(0.4),
@@ -512,7 +512,7 @@ TEST(Compare, NamesOfHostsThatChangeFromRunToRunTellNothing) {
   ASSERT_EQ(known.rows.size(), 2u);
   EXPECT_EQ(known.rows[0].verdict, RowVerdict::missing);
   EXPECT_EQ(known.rows[1].hosts, std::vector<std::string>{"pod-b"});
-  // Of several new hosts the correspondence is unknown.
+  // If there are several new hosts, the correspondence is unknown.
   expect_error(ExitCode::usage, {"none of its 2 rows"}, [&] {
     compare_reports(
         base, {report_of("3", {put(8, 12, 3)}, "c"), report_of("4", {put(8, 12, 4)}, "d")}, {});

@@ -34,7 +34,7 @@ std::vector<LoadedReport> side(Noise& noise, const Setting& setting, double fact
   return reports;
 }
 
-/// Of `count` comparisons, how many report any row as worse, with NEW `factor` times as slow.
+/// How many of `count` comparisons report any row as worse, if NEW is `factor` times as slow.
 int alarms(const Setting& setting, double factor, int count, std::uint64_t seed) {
   Noise noise(seed);
   int called = 0;

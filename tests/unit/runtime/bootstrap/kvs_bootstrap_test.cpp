@@ -102,7 +102,7 @@ TEST(KvsBootstrap, ChunksOfEveryLimitAndLength) {
     }
 }
 
-/// Of a job whose failure becomes known while a wait asks for it.
+/// The health of a job whose failure becomes known while a wait asks for it.
 class HealthWithFailure final : public JobHealth {
 public:
   void await_cause(int) override {

@@ -48,7 +48,7 @@ TEST(LauncherCommand, OwnRunIsALauncher) {
   const Environment by_run = {{local_variables::id, "id"}};
   EXPECT_EQ(launcher_command(processes.sysroot(), by_run, own),
             (std::vector<std::string>{"/opt/shmemctl", "run", "-n", "2", "bench", "put"}));
-  // The same program without run is a PE's parent by chance.
+  // A program without `run` is a PE's parent by chance.
   processes.add("20", 1, {"/opt/shmemctl", "bench", "put"});
   EXPECT_TRUE(launcher_command(processes.sysroot(), by_run, own).empty());
 }

@@ -88,7 +88,7 @@ TEST(MoeExchange, RegionsLieApartOnEveryPath) {
           EXPECT_LE(told, lies.size_bytes);
           const PlanLayout plan(config, path, guard_bytes);
           expect_apart(regions_of(plan), 0, guard_bytes, plan.size_bytes);
-          // Behind something else, as far from there.
+          // 2560 bytes further on: all offsets shift by that.
           const PlanLayout later(config, path, guard_bytes, 2560);
           expect_apart(regions_of(later), 2560, guard_bytes, later.size_bytes);
           EXPECT_EQ(later.counts.offset, plan.counts.offset + 2560);

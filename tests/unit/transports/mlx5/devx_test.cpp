@@ -341,7 +341,7 @@ public:
   mutable std::size_t exported_bytes = 0;
 };
 
-/// The same method as ibrc's: transports/verbs/registration.h.
+/// GPU memory is registered as by ibrc: transports/verbs/registration.h.
 TEST(Mlx5Devx, GpuMemoryIsRegisteredByDmaBuf) {
   FakeDevice device;
   make_ethernet(device);

@@ -124,7 +124,7 @@ struct GpuQueueModelMemory : QueueModelMemory {
   }
 };
 
-/// The same if loads read older values, too: kernels/device/gpu_memory.cuh.
+/// The model's memory if loads may read older values, too: kernels/device/gpu_memory.cuh.
 struct ViewModelMemory {
   using Context = ViewContext;
   static constexpr unsigned words = view_words;

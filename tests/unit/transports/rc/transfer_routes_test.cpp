@@ -93,7 +93,7 @@ TEST_F(Routes, AnSgeIsTheCallersMemoryOrAStagingSlot) {
   const Sge direct = sge_of(NicTransfer::get(memory_.data(), {1, 1, 0}, 100, true));
   EXPECT_EQ(direct.address, memory_.data());
   EXPECT_EQ(direct.lkey, 1u);
-  // Of memory that is not registered: nothing is copied before the data is there.
+  // A get into memory that is not registered: nothing is copied before the data has arrived.
   const Sge get = sge_of(NicTransfer::get(memory_.data() + 2000, {1, 1, 0}, 100, true));
   EXPECT_EQ(get.address, staging.at(slot));
   EXPECT_EQ(get.lkey, 2u);

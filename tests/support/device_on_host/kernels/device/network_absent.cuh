@@ -44,7 +44,7 @@ public:
     const Places& of = places_[static_cast<std::size_t>(pe)];
     return (place.region == region::gpu_heap ? of.heap : of.cells) + place.offset_bytes;
   }
-  /// Of the first operations since the last time, in the order in which they were asked for.
+  /// PEs of the first operations since the last call, in the order in which they were requested.
   std::vector<int> take_peers() {
     const unsigned asked = n_peers_.exchange(0);
     return {peers_.begin(), peers_.begin() + std::min<std::ptrdiff_t>(asked, max_peers)};
@@ -101,7 +101,8 @@ private:
   std::vector<Operation> waiting_;
   std::atomic<std::size_t> n_waiting_{0};
   std::atomic<std::uint64_t> fences_{0};
-  // Nothing here may put operations in an order: ThreadSanitizer looks for those that have none.
+  // Nothing in this class may put operations in an order: ThreadSanitizer looks for those that have
+  // none.
   static constexpr std::ptrdiff_t max_peers = 64;
   std::array<std::atomic<int>, max_peers> peers_{};
   std::atomic<unsigned> n_peers_{0};

@@ -61,7 +61,7 @@ inline void host_yield_polling() {
 /// HostKernels::run() counts.
 inline std::atomic<std::uint64_t> host_launches{0};
 
-/// The same reckoning as in the device's file.
+/// Computed as in the device's scope.cuh.
 struct Grid {
   static int rank() {
     return static_cast<int>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));

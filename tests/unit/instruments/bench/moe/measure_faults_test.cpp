@@ -177,7 +177,7 @@ TEST(MoeMeasureFaults, CallsWithoutAMaskedRankAreVerifiedAtTheEnd) {
   EXPECT_TRUE(measured_alone(well, effort, Mode::low_latency).wrong.empty());
 }
 
-/// Of a low-latency dispatch: a source that begins late is skew, one whose rows arrive late is not.
+/// In a low-latency dispatch, a source that begins late is skew; a source whose rows arrive late is
 /// not.
 TEST(MoeMeasureFaults, SkewIsApartFromTransfer) {
   // On a busy machine the two ranks begin, and a dispatch takes, a second more or less.

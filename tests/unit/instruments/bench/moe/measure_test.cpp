@@ -199,7 +199,7 @@ TEST(MoeMeasure, ProgressIsPrinted) {
   }
 }
 
-/// Nothing arrives from this pair on.
+/// No data arrives from this pair on.
 class DeafBackend : public CountedBackend {
 public:
   explicit DeafBackend(std::uint64_t last) : last_(last) {}

@@ -69,7 +69,8 @@ TEST(MoeMutation, ADroppedFence) {
   }
 }
 
-/// Of a rank's own memory: what was received, what came back, and what is between the parts.
+/// The checked parts of a rank's own memory: received data, returned data, and the gaps between the
+/// parts.
 TEST(MoeMutation, OneChangedByteIsFound) {
   for (const bool low : {false, true}) {
     MoeDrive drive = mutated(Mutation::Kind::none, low);
@@ -110,8 +111,8 @@ TEST(MoeMutation, OneChangedByteIsFound) {
   }
 }
 
-/// Of rows packed by expert: a value, an empty slot before the next expert's rows, a row in another
-/// slot.
+/// Checked for rows packed by expert: a value, an empty slot before the next expert's rows, a row
+/// in another slot.
 TEST(MoeMutation, OneChangedByteOfPackedRowsIsFound) {
   MoeDrive drive = by_expert(moe_drive(2, 4, 2, 64, 9));
   drive.setup.shape.expert_alignment = 16;

@@ -82,7 +82,7 @@ TEST(MoeTune, NoiseIsTwoErrorsOfTheDifferenceOrHalfAPercent) {
 TEST(MoeTune, FewerMultiprocessorsWinWithinTheNoiseOnly) {
   // 24 are faster by 1 us of 100, but the spread of the times is larger.
   EXPECT_EQ(chosen_of({tried(24, 100, 8, true), tried(16, 101, 8), tried(8, 140, 8)}).chosen, 1U);
-  // The same, with hardly any spread.
+  // The same times, with hardly any spread.
   EXPECT_EQ(chosen_of({tried(24, 100, 0.1, true), tried(16, 101, 0.1)}).chosen, 0U);
   // As many: the backend's own choice, although another is slightly faster.
   EXPECT_EQ(chosen_of({tried(24, 100.2, 0.1, true), tried(24, 100, 0.1)}).chosen, 0U);

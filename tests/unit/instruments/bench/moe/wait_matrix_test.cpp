@@ -116,8 +116,8 @@ TEST(WaitMatrix, WhatCostsLittleIsNotSaid) {
   EXPECT_TRUE(judge_waits(waits, 1000).empty());
 }
 
-/// Of nodes of `node_ranks`: what each rank waits for its mates, and for others (only its rail, or
-/// all of them).
+/// Nodes of `node_ranks`: what each rank waits for ranks of its node, and for other ranks (only its
+/// rail, or all of them).
 WaitMatrix of_nodes(int n, int node_ranks, double intranode_us, double internode_us,
                     bool rails_only) {
   WaitMatrix waits = even(n, 0);
@@ -136,7 +136,7 @@ Crosses nodes_of(int node_ranks) {
 }
 
 TEST(WaitMatrix, CellsWithoutAWaitAreNotShortWaits) {
-  // Of nodes of 8, one rail each: 60 us are the time of a network.
+  // Nodes of 8, one rail each: 60 us are the time of a network.
   EXPECT_TRUE(judge_waits(of_nodes(16, 8, 2, 60, true), 100, {}, nodes_of(8)).empty());
   // Three of its node and three of fifteen rails wait for rank 9.
   WaitMatrix waits = of_nodes(16, 4, 2, 60, true);
@@ -172,7 +172,7 @@ TEST(WaitMatrix, NetworkPathsAreComparedWithEachOther) {
   EXPECT_EQ(verdicts[0].waiting, 5);
 }
 
-/// Of four H100s in two virtual nodes over TCP: PE 3 waits for what PE 2 gets from PE 0.
+/// Measured with four H100s in two virtual nodes over TCP: PE 3 waits for what PE 2 gets from PE 0.
 TEST(WaitMatrix, WhoWaitsForAForwarderWaitsForTheNetwork) {
   const WaitMatrix waits = {
       {0, 858, 8495, 0}, {9, 0, 0, 8944}, {10446, 0, 0, 34}, {0, 8544, 1521, 0}};

@@ -180,7 +180,7 @@ TEST(Optimal, BalanceHasPriorityOverDistance) {
 }
 
 TEST(Optimal, KeepsStorageNicsOut) {
-  // The same with a switch: the NIC of the other socket is not for these GPUs.
+  // With a switch, too, the NIC of the other socket is not for these GPUs.
   NodeBuilder builder;
   const int near_switch = builder.pcie_switch(builder.host_bridge(0));
   builder.gpu(near_switch);

@@ -58,8 +58,7 @@ class ProxyNetwork : public testing::TestWithParam<Network> {
 protected:
   /// Runs `body` on every PE. Skips the test, with the reason, where the transport cannot be used.
   void run(int n_pes, const ProxyBody& body);
-  /// The same for PEs that are processes; what each reported, or nothing if the transport cannot be
-  /// used.
+  /// Runs PEs that are processes; what each reported, or nothing if the transport cannot be used.
   std::vector<PeResult> run_processes(int n_pes, const ProxyBody& body);
 
 private:

@@ -9,7 +9,7 @@
 #ifdef NVSHMEM_COMPAT_DEFINES
 namespace shmemctl::nvshmem {
 
-/// Of a collective that has ended.
+/// Status of a collective that has ended.
 __device__ inline int status_of(bool ok) {
   if (this_job().checked != 0)
     device::count_completion(this_job());
@@ -21,7 +21,8 @@ struct Parts {
   bool dest_of_all, source_of_all;
 };
 
-/// By all threads of the scope: the arguments, and whether the members' calls are alike.
+/// Called by all threads of the scope: checks the arguments, and whether the members' calls are
+/// alike.
 template <class Scope>
 __device__ inline bool check_collective(DeviceCall call, int team, const void* dest,
                                         const void* source, Parts parts, std::size_t size_bytes,

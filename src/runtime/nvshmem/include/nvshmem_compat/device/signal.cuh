@@ -19,7 +19,7 @@ inline __device__ __noinline__ bool check_signal(const DeviceJob& job, DeviceCal
                             pe);
 }
 
-/// The same for a put with signal, by all threads of the scope.
+/// A put with signal, by all threads of the scope.
 template <class Scope>
 __device__ inline bool check_put_signal(const DeviceJob& job, DeviceCall call, const void* dest,
                                         const void* source, std::size_t size_bytes,

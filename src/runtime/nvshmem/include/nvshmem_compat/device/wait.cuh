@@ -56,7 +56,7 @@ __device__ inline int test(const T* ivar, int cmp, T cmp_value) {
              : 0;
 }
 
-// Of several words. `Values` is T, one for all, or T*, one for each.
+// Waits for several words. `Values` is T, one for all, or T*, one for each.
 
 template <class T>
 __device__ inline void wait_until_all(const T* ivars, std::size_t nelems, const int* status,

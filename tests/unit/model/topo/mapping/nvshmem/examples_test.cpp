@@ -207,7 +207,7 @@ TEST(WorkedExample, DataDirectPathsDecideIfTheyAreUsed) {
   Mapping mapping = map_nvshmem(machine.node, disabled);
   EXPECT_EQ(mapping.pes[0].nics[0].nic, 1);
   EXPECT_EQ(mapping.pes[1].nics[0].nic, 0);
-  // By balancing only: the other order of GPUs gets the same.
+  // Only the balancing does this: the other order of GPUs gets the same.
   disabled.gpus = {0, 1};
   mapping = map_nvshmem(machine.node, disabled);
   EXPECT_EQ(mapping.pes[0].nics[0].nic, 1);

@@ -18,7 +18,7 @@ public:
   /// Below a switch: behind a downstream port of its own. `numa` < 0: the kernel says -1.
   void add_gpu(const std::string& below, int numa);
   void add_nic(const std::string& below, int numa, const std::string& name = "", int ports = 1);
-  /// At exactly this path.
+  /// Adds a GPU at exactly this path.
   void add_gpu_at(const std::string& path, int numa);
   void add_nic_at(const std::string& path, int numa, const std::string& name = "", int ports = 1);
   /// Gives the newest NIC a data-direct function below a switch.
