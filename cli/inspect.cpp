@@ -1,4 +1,4 @@
-// `shmemctl inspect`: running processes: libraries, variables, who waits for whom.
+// `shmemctl inspect`: running processes: libraries, variables, and which process waits for which.
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -40,7 +40,7 @@ struct InspectFlags {
   std::shared_ptr<SourceFlags> source = std::make_shared<SourceFlags>();
 };
 
-/// What is looked at: a machine, or a recorded one with what was found on the machine itself.
+/// The inspected machine, or a recorded one with what was found on the machine itself.
 struct InspectSource {
   std::unique_ptr<Sysroot> sysroot;
   std::optional<gather::LiveResults> recorded;
@@ -231,7 +231,7 @@ private:
         options_.number("TIMEOUT") + flags_.window_s + flags_.watch_s.value_or(0)));
   }
 
-  /// Collective: looks at the processes of all machines. Their report is PE 0's.
+  /// Collective: inspects the processes of all machines. The report contains that of PE 0.
   void round() {
     std::optional<inspect::HostInspection> own;
     if (looks_) {

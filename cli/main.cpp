@@ -169,7 +169,7 @@ int run_command(Context& context) {
 }
 
 /// Lets every flag that takes seconds take a duration with a unit, too: "20s", "500ms", "5m", "2h".
-/// The checks of its range, and what is stored, see the seconds.
+/// The range checks and the stored value are in seconds.
 void accept_durations(CLI::App& app) {
   for (CLI::Option* const option : app.get_options())
     if (starts_with(option->get_type_name(), "SECONDS"))
@@ -230,8 +230,8 @@ void configure(CLI::App& app, Context& context) {
   build(parsed, parsed_context);
   try {
     parse(parsed, parsed_context);
-  } catch (const CLI::RequiredError&) { // a file may have what is missing
-  } catch (const CLI::ParseError&) {    // help, or what is wrong with the command line comes first
+  } catch (const CLI::RequiredError&) { // a configuration file may have the missing option
+  } catch (const CLI::ParseError&) {    // help, or an error in the command line, comes first
     return;
   }
   if (!parsed_context.config_path.empty())

@@ -81,7 +81,7 @@ HostOutcome outcome_from(const std::string& text, const JobHost& host) {
   return outcome;
 }
 
-/// Collective: the texts of all ranks, of any length, on rank 0; empty elsewhere.
+/// Collective: the texts of all ranks, of any length, on rank 0; empty on the other ranks.
 std::vector<std::string> gather_long_texts(Bootstrap& bootstrap, const std::string& mine,
                                            const Deadline& deadline) {
   const std::vector<std::uint64_t> sizes =

@@ -1,4 +1,4 @@
-// What a run is doing, for somebody who waits for it.
+// The present step of a run, for somebody who waits for the run.
 #pragma once
 
 #include <memory>

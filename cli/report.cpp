@@ -40,8 +40,8 @@ namespace {
 class ReportDeadline {
 public:
   explicit ReportDeadline(const Context& context);
-  /// A phrase that fits "cannot finish ...": "reading a.json". Shown to who waits longer than a
-  /// second, as a page of hundreds of nodes takes.
+  /// A phrase that fits "cannot finish ...": "reading a.json". Shown if the phase takes longer than
+  /// a second, as a page of hundreds of nodes does.
   void phase(const std::string& words) {
     watchdog_.phase(words);
     progress_.say(words);

@@ -67,7 +67,8 @@ struct Layout {
   SHMEMCTL_CHECK_BOTH std::uint64_t words() const {
     return static_cast<std::uint64_t>(n_rows) * static_cast<std::uint64_t>(n_pes) * row_bytes();
   }
-  /// The signal adjacent to the small payload of `source`; the large one's is elsewhere.
+  /// The signal adjacent to the small payload of `source`; the large payload's signal is in another
+  /// place.
   SHMEMCTL_CHECK_BOTH std::uint64_t signal(int source, int i) const {
     return data(signal_arrives, source, 0) + (i == 0 ? 8 : 16);
   }

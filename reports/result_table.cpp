@@ -482,7 +482,7 @@ bool LiveResults::shows_pairs() const {
 std::string LiveResults::add(const ResultRow& row) {
   std::string out;
   const std::string path = row.path && !shows_pairs() ? to_text(*row.path) : "";
-  // What was skipped has neither a path nor values.
+  // A skipped row has no path and no values.
   if (!columns_ || rows_.back().case_name != row.case_name || (row.path && path != path_) ||
       (row.stats && !columns_->fits(row))) {
     columns_.emplace(row, varying_, style_);

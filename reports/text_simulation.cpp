@@ -117,7 +117,7 @@ private:
   std::vector<AlikeRows> rows_;
 };
 
-/// Not where somebody asked for every NIC (--all), or for everything.
+/// Not if the user asked for every NIC (--all), or for everything.
 bool joins_alike(const json& variant, const TextStyle& style) {
   constexpr std::size_t default_top = 8;
   const bool all =

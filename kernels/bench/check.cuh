@@ -1,4 +1,4 @@
-// What kernels that make data and look at it do.
+// Common code of the kernels that make data and check it.
 #pragma once
 
 #include "kernels/bench/check.h"

@@ -1,4 +1,4 @@
-// Kernels that make the data of measurements and look at it; not timed.
+// Kernels that make the data of measurements and check it; not timed.
 #pragma once
 
 #include "kernels/bench/kernel_launch.h"

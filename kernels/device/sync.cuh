@@ -101,8 +101,8 @@ inline __device__ __noinline__ bool sync_dissemination(const DeviceJob& job, con
     const int from = plan::round_source(team.me, round, team.n);
     std::uint64_t* const word = &team.cells->rounds[plan::word_of_barrier(epoch)][round];
     bool in_time = set_flag(job, word, epoch, team.pe(to));
-    // The one who writes this word may be a barrier ahead, never two: it needs my next arrival,
-    // directly or through others.
+    // The PE that writes this word may be a barrier ahead, never two: it needs my next arrival,
+    // directly or through other PEs.
     if (in_time)
       wait_at_least(job, word, epoch, team.pe(from), in_time);
     if (!in_time)

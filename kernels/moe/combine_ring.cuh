@@ -83,7 +83,7 @@ public:
 
 private:
   __device__ __forceinline__ void load(std::int32_t size_bytes) {
-    // A row that does not come is left out; whoever waited for it fails the call.
+    // A row that does not come is left out; the lane that waited for it fails the call.
     const bool loads = at_ != nullptr && is_there(rows_, 0);
     const std::uint32_t loaded = __ballot_sync(0xffffffffu, loads);
     const int first = ring_.take(__popc(loaded));

@@ -137,7 +137,7 @@ inline std::string refuse_units(const Shape& shape, const LowLatencyMemory& memo
   return memory.units == nullptr ? "a dispatch by units needs memory for them" : "";
 }
 /// Blocks of a combine by units: some send the outputs of received rows, the others add up what
-/// comes back. Nobody who sends waits.
+/// comes back. Blocks that send do not wait.
 struct CombineBlocks {
   int senders, adding;
   constexpr int all() const { return senders + adding; }

@@ -70,7 +70,7 @@ bool is_missing_on_all(const FactDifference& difference) {
                      [](const HostsOfValue& each) { return !each.value; });
 }
 
-/// Whether what is to be said of the device says this of its part, too.
+/// Whether the finding about the device is also true for its part.
 bool follows_from(const FactDifference& device, const FactDifference& part) {
   if (device.usual.has_value() != part.usual.has_value())
     return false;

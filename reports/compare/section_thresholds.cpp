@@ -1,4 +1,4 @@
-// Thresholds for what is no row of results: findings, checks, and the loads of NICs.
+// Thresholds for values outside of the result rows: findings, checks, and the loads of NICs.
 #include <algorithm>
 #include <fmt/format.h>
 #include <set>

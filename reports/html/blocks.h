@@ -31,9 +31,9 @@ inline constexpr std::size_t max_table_rows = 20'000;
 class TableBlock {
 public:
   TableBlock(std::string title, std::vector<PageColumn> columns);
-  /// A cell is a string, a number, or null for what is unknown; missing ones are null.
+  /// A cell is a string, a number, or null if it is unknown; missing cells are null.
   void add(std::vector<nlohmann::json> row);
-  /// Hidden until somebody opens it.
+  /// The block is hidden until the reader opens it.
   void fold() { folded_ = true; }
   bool empty() const { return n_rows_ == 0; }
   nlohmann::json block() const;

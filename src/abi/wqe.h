@@ -117,7 +117,7 @@ build_inline_write(Out& out, const WqeHead& head, const RaddrSegment& remote,
   // The first four bytes share a word with the byte count.
   const std::uint32_t beside = size_bytes < 4 ? size_bytes : 4;
   const std::uint64_t start = detail::word_of_bytes(bytes, beside);
-  // word_of_bytes() has the bytes in wire order; what is combined here is in the host's.
+  // word_of_bytes() has the bytes in wire order; values that are combined here are in host order.
   out.set(
       4, to_wire(static_cast<std::uint64_t>(inline_bit | size_bytes) << 32 | to_wire(start) >> 32));
   std::uint32_t done = beside;

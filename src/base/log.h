@@ -8,7 +8,8 @@ namespace shmemctl {
 
 enum class LogLevel { error, warning, info, debug };
 
-/// Sets what is printed. `subsystems` is a comma list ("topo,doctor"); empty means all of them.
+/// Sets which messages are printed. `subsystems` is a comma list ("topo,doctor"); empty means all
+/// of them.
 void configure_log(LogLevel level, std::string_view subsystems = {});
 /// "error", "warning", "info", "debug"; false if it is none of them.
 bool parse_log_level(std::string_view text, LogLevel& level);

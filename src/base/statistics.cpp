@@ -151,7 +151,7 @@ private:
         return count;
     double count = 0;
     std::size_t j = 0;
-    for (const double value : first_) { // what is small enough only grows
+    for (const double value : first_) { // `j` never decreases, because first_ is sorted
       while (j < second_.size() && second_[j] - value <= limit)
         ++j;
       count += static_cast<double>(j);

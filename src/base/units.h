@@ -14,8 +14,8 @@ std::optional<std::uint64_t> parse_size_bytes(std::string_view text);
 /// The shortest exact form: 4096 -> "4K", 1000 -> "1000".
 std::string format_size_bytes(std::uint64_t size_bytes);
 
-/// "90", "90s", "500ms", "30m", "8h", "2d" to seconds, fractions too; nothing for anything else,
-/// and for what is not finite or negative.
+/// "90", "90s", "500ms", "30m", "8h", "2d" to seconds, fractions too; nothing for any other text,
+/// and for a value that is not finite or negative.
 std::optional<double> parse_duration_s(std::string_view text);
 
 /// PCIe payload-independent raw rate of one direction in GB/s (10^9 B/s) after line coding:

@@ -319,7 +319,7 @@ std::unique_ptr<FailureDetector> FailureDetector::start(
     std::vector<std::string> host_names, const Deadline& deadline, ErrorPrinter printer) {
   failure_detector::Settings settings;
   settings.printer = std::move(printer);
-  // Who gives a start more time expects one that is slow: many PEs on few cores.
+  // If a start gets more time, it is expected to be slow: many PEs on few cores.
   settings.connect_limit_s = std::max(settings.connect_limit_s, deadline.remaining_s() / 3);
   return failure_detector::start(bootstrap, secret, my_addresses, std::move(host_names), settings,
                                  deadline);

@@ -55,7 +55,7 @@ bool needs_abort(const std::unique_ptr<Failure>& failure, int pe);
 
 /// What a PE's failure detector reports about its process.
 enum class Presence {
-  answers, ///< its process runs
+  answers, ///< the PE's process runs and answers
   silent,  ///< no response: the process is stopped, or its host hangs
   gone     ///< the process has exited
 };

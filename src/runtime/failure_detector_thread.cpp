@@ -128,7 +128,7 @@ void Thread::take_new_links() {
   for (Link& link : taken) {
     links_.push_back(std::move(link));
     send_current_state(links_.back());
-    linked(links_.back().peer()); // its Welcome has arrived
+    linked(links_.back().peer()); // the Welcome of the peer has arrived
   }
 }
 

@@ -44,7 +44,7 @@ struct Welcome {
 /// The next message on a connection for a query; the reply is Status, and then the connection ends.
 struct Query {
   Hello from;
-  std::int32_t about = -1; ///< whose last phase is wanted too, if the asked PE is its neighbour
+  std::int32_t about = -1; ///< PE whose last phase is wanted too, if the asked PE is its neighbour
 };
 struct PhaseNotice {
   std::uint32_t number = 0; ///< phases entered so far, comparable between PEs

@@ -84,7 +84,7 @@ private:
 
   std::array<CacheSlot, cache_slots> cache_;
   std::atomic<std::uintptr_t> heap_base_{0};
-  std::atomic<std::size_t> heap_end_{0};      ///< its size; written last, as in a Part
+  std::atomic<std::size_t> heap_end_{0};      ///< size of the heap; written last, as in a Part
   std::mutex mutex_;                          ///< guards set()
   std::array<int, cache_slots> cache_owners_; ///< -1: free
   std::array<RegionRanges, limits::max_regions> regions_;

@@ -81,7 +81,7 @@ RegisteredMemory::~RegisteredMemory() = default;
 
 void RegisteredMemory::free() {
   for (const BufferDescriptor& descriptor : descriptors_)
-    runtime_.buffers().close(descriptor); // or its memory would stay in use
+    runtime_.buffers().close(descriptor); // otherwise the memory would stay in use
   runtime_.gather_text(""); // a barrier: no PE begins another operation on this memory
   release();
 }

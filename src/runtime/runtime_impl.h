@@ -160,7 +160,7 @@ private:
   TransportEntry choose_remote();
   ReachGap gap_of(const TransportEntry& entry);
   std::string find_remote_advice();
-  /// Whom the transport at this index reaches first.
+  /// Assigns the transport at this index to the PEs that it is the first to reach.
   void assign_transport(std::size_t index);
   void enter_nics();
   void enter_connections();

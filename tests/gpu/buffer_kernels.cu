@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(256)
     for (std::size_t at = threadIdx.x; at < words; at += blockDim.x)
       if (mine[at] != word_of(round, peer, at))
         atomicAdd(wrong, 1ull);
-    // The other one writes its next round when this one has been looked at.
+    // The other PE writes its next round when this one has been checked.
     device::fence<Block>(job);
     if (threadIdx.x == 0)
       device::signal_set(job, signals + 1, round, peer);

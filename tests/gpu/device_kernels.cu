@@ -103,7 +103,8 @@ __global__ void __launch_bounds__(1024)
     for (int pe = Scope::rank(); pe < job.n_pes; pe += Scope::size())
       if (device::get_value(job, words + pe, job.pe) != round)
         atomicAdd(reinterpret_cast<unsigned long long*>(wrong), 1ull);
-    if (!device::barrier_all<Scope>(job)) // nobody overwrites what another one still looks at
+    // no PE overwrites data that another one is still checking
+    if (!device::barrier_all<Scope>(job))
       return;
   }
 }

@@ -159,7 +159,7 @@ TEST(Device, AWaitEndsAndNamesThePeer) {
   EXPECT_NE(said.find("PE 0 waited for PE 1: expected 1, saw 0"), std::string::npos) << said;
 }
 
-/// A PE that is killed does not keep the others: their waits end, and say who it was.
+/// A PE that is killed does not keep the others: their waits end, and name it.
 TEST(Device, AKilledPeIsNamed) {
   if (count_gpus() == 0)
     GTEST_SKIP() << "no GPU";

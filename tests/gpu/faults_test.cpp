@@ -128,7 +128,7 @@ TEST_P(GpuFaultsOverHeaps, APeThatLeavesWithItsHeapIsNamed) {
   const auto results = run_fork_job(job(GetParam(), [](Runtime& runtime) -> std::string {
     std::byte* const base = memory_of(runtime);
     if (runtime.pe() == 1)
-      ::_exit(0); // its memory goes, without a word
+      ::_exit(0); // the process and its memory are gone, without a message
     return wait_for_peer(runtime, base);
   }));
   EXPECT_EQ(results[0].exit_code, 3) << results[0].text;

@@ -1,4 +1,4 @@
-// What all kernels of the litmus tests use: a block's places, what it sends and looks at.
+// Common code of the litmus kernels: a block's places, what it sends and checks.
 #pragma once
 
 #include "tests/gpu/launch.cuh"
@@ -57,8 +57,8 @@ __device__ void second_warp_stays(std::uint64_t round) {
   if (Scope::size() > 32 && Scope::rank() / 32 == 1 && round % 8 == 1)
     stay(60000);
 }
-/// Nor do blocks of a grid: the last one, who has nothing to send, is the last to arrive now and
-/// then, when the others' stores may still be on their way.
+/// Nor do blocks of a grid: the last block, which has nothing to send, is the last to arrive now
+/// and then, when the others' stores may still be on their way.
 __device__ void last_block_stays(std::uint64_t round) {
   if (blockIdx.x == gridDim.x - 1)
     stay(static_cast<unsigned>(round * 2654435761u >> 16 & 31u) * 800u);

@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(256)
   const Agent agent(base, blockIdx.x);
   const int before = (job.pe + 2) % 3, next = (job.pe + 1) % 3, last = 2;
   for (std::uint64_t round = 1; round <= litmus.rounds; ++round) {
-    // PE 0 begins; it overwrites what PE 2 has looked at.
+    // PE 0 begins; it overwrites what PE 2 has checked.
     const std::uint64_t awaited = job.pe == 0 ? round - 1 : round;
     if (!device::signal_wait_until<Scope>(job, agent.signal, device::Compare::greater_equal,
                                           awaited, before)) {
@@ -184,7 +184,7 @@ __device__ std::uint64_t load_cached(const std::uint64_t* at) {
   return value;
 }
 
-/// Each thread writes a word, looks at it, meets the other blocks, and looks at another one's.
+/// Each thread writes a word, checks it, meets the other blocks, and checks another thread's word.
 /// Words of many blocks lie in each line.
 __global__ void __launch_bounds__(256)
     grid_meets(const __grid_constant__ DeviceJob job, std::byte* base, Litmus litmus) {
@@ -207,8 +207,8 @@ __global__ void __launch_bounds__(256)
     agent.checked(litmus.rounds);
 }
 
-/// Every other block puts; behind the barrier of both grids every block looks at what one of the
-/// other PE's has put.
+/// Every other block puts; after the barrier of both grids every block checks what a block of the
+/// other PE has put.
 __global__ void __launch_bounds__(256)
     grid_barriers(const __grid_constant__ DeviceJob job, std::byte* base, Litmus litmus) {
   const Agent agent(base, blockIdx.x);

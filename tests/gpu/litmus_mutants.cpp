@@ -85,7 +85,7 @@ Shown show(LitmusPe& me, const LitmusVariant& variant, const std::vector<Litmus>
   return all;
 }
 
-/// In a job of its own: what a mutant leaves behind is nobody else's.
+/// In a job of its own: what a mutant leaves behind affects no other test.
 Shown try_variant(const LitmusVariant& variant, const Environment& environment, const char* way,
                   const std::vector<Litmus>& programs, bool loaded) {
   const auto results = run_fork_job(litmus_job(environment, [&](Runtime& runtime) {

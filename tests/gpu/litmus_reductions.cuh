@@ -26,7 +26,7 @@ struct Reduction {
   std::uint64_t *source, *dest;
   std::size_t count;        ///< elements of the result
   std::size_t source_bytes; ///< size of the source
-  std::size_t first;        ///< which numbers the result is made of
+  std::size_t first;        ///< the numbers that the result is made of
 
   __device__ Reduction(std::uint64_t round, int pe, std::byte* out, std::byte* in,
                        std::size_t size_bytes)

@@ -132,7 +132,7 @@ private:
     require_call(cudaDeviceSynchronize(), "what is before the kernel");
     runtime_.collectives().barrier(team_world);
   }
-  /// Lets the processor go meanwhile: proxies want it.
+  /// Yields the processor meanwhile: proxies need it.
   static void finish(cudaStream_t stream) {
     cudaError_t state = cudaSuccess;
     while ((state = cudaStreamQuery(stream)) == cudaErrorNotReady)

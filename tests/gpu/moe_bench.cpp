@@ -114,8 +114,8 @@ public:
     std::function<void()> call;
     std::function<std::string()> verify; ///< prepares, calls and looks: "" or what is wrong
   };
-  /// Ways of the same call in turn, so that what happens to the machine meanwhile happens to all of
-  /// them; each one's result verified.
+  /// Ways of making the same call, in turn, so that disturbances of the machine affect all of them;
+  /// each one's result is verified.
   void compare(const char* what, const Tuning& tuning, const std::vector<Way>& ways) {
     std::vector<std::function<void()>> calls;
     for (const Way& way : ways)

@@ -146,7 +146,7 @@ class MoeOnGpus(unittest.TestCase):
                         self.assertEqual(phases[phase]["n"], 3)
                         self.assertGreater(phases[phase]["p50"], 0)
                     self.assertEqual("transfer" in phases, case == "moe-dispatch")
-                    if case == "moe-dispatch":  # apart from who comes late
+                    if case == "moe-dispatch":  # except for the rank that comes late
                         self.assertLessEqual(phases["transfer"]["p50"], phases["total"]["p50"])
 
     def test_a_corrupted_byte_of_a_dispatch_is_found(self):
@@ -159,7 +159,7 @@ class MoeOnGpus(unittest.TestCase):
                 self.assertTrue(all(row["verified"] == "failed" for row in document["results"]))
 
     def test_a_corrupted_byte_in_a_tuning_call_is_found(self):
-        # Each trial looks at its own operation alone: so this is what shows a combine that is wrong.
+        # Each trial checks its own operation alone: so this is what shows a combine that is wrong.
         for mode in ("ht", "ll"):
             document, _ = self.report(2, *FEW, "--mode", mode, "--num-sms", 4, "--tune", code=1,
                                       fault="corrupt:1:verify")

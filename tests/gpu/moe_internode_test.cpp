@@ -100,7 +100,7 @@ TEST_P(MoeHybrid, ThreeHundredTimes) {
                          if (i % 3 == 0)
                            rank.dispatch(sms);
                          must(rank.check_rows(), where);
-                         dawdle(random); // who combines too early finds poison
+                         dawdle(random); // a rank that combines too early finds poison
                          rank.experts();
                          dawdle(random);
                          rank.poison_results();

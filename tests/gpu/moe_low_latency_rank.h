@@ -60,7 +60,7 @@ public:
       launch_must(moe::launch_pack(
           pe_.job, {shape_, scale_kind_, memory_, counts_.data(), packed_, sms}, pe_.stream));
   }
-  /// As launched by whoever keeps `calls`: "" or why not.
+  /// Launched by the owner of `calls`: "" or why not.
   std::string dispatch_as(moe::LowLatencyCalls& calls, moe::Phases phases, int sms) {
     return moe::launch_low_latency_dispatch(
         pe_.job,

@@ -40,7 +40,7 @@ moe::Shape shape_of(std::int32_t tokens) {
   return shape;
 }
 
-/// Looks at the rows of a rank as they come, and keeps the link to its neighbour busy meanwhile.
+/// Checks the rows of a rank as they come, and keeps the link to its neighbour busy meanwhile.
 class Watcher {
 public:
   /// @param rows_of where a source's rows begin
@@ -188,7 +188,7 @@ TEST(MoeOrder, LowLatencyRowsAreThereWhenTheirBlockSaysSo) {
           return launch_watch_low_latency(by.calls(), rank.memory().flags, number, by.stream());
         },
         [&] {
-          rank.launch_next(moe::LowLatencyCalls::Step::none); // nobody receives or combines
+          rank.launch_next(moe::LowLatencyCalls::Step::none); // no rank receives or combines
           rank.dispatch(Phases::send, sms);
         });
   };

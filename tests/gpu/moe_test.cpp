@@ -216,7 +216,7 @@ TEST_P(Moe, ThreeHundredTimesByEachWayInTurn) {
                               i % 3 == 0 ? MoeRank::RowsAt::in_place : MoeRank::RowsAt::in_order,
                               i % 4 < 3);
               must(rank.check_rows(), where);
-              dawdle(random); // who combines too early finds poison
+              dawdle(random); // a rank that combines too early finds poison
               rank.experts();
               dawdle(random);
               rank.poison_results();
@@ -266,7 +266,7 @@ TEST_P(Moe, ThreeHundredTimes) {
                          const int sms = 8 + (i * 7 + pe.job.pe * 17) % 40;
                          rank.dispatch({sms, 7, 2, i % 2});
                          must(rank.check_rows(), where);
-                         dawdle(random); // who combines too early finds poison
+                         dawdle(random); // a rank that combines too early finds poison
                          rank.experts();
                          dawdle(random);
                          rank.poison_results();

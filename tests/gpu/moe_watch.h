@@ -28,7 +28,7 @@ struct WatchedCalls {
   moe::Mismatch* wrong;
 };
 
-/// High throughput: a block for each source waits for its word of `epoch`, then looks at the end of
+/// High throughput: a block for each source waits for its word of `epoch`, then checks the end of
 /// each of its rows, the last one first.
 std::string launch_watch_dispatch(const WatchedCalls& calls, const moe::CallFlags* flags,
                                   std::uint64_t epoch, void* stream);

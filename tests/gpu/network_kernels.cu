@@ -170,7 +170,7 @@ __global__ void build_wqes(DeviceJob job, int peer, std::uint64_t each, NetworkR
       return;
   if (thread == 0)
     rate->cycles = static_cast<std::uint64_t>(clock64() - begin);
-  // The time of whoever comes last.
+  // The time of the thread that comes last.
   if (atomic_word_add(&rate->done, std::uint64_t{1}) + 1 == threads) {
     rate->ns = global_time_ns() - begin_ns;
     expect(26, network_quiet(job));

@@ -25,7 +25,7 @@ struct StreamFindings {
   unsigned long long looked; ///< rounds
 };
 
-/// One block, until all rounds have come or a wait gives up; then fewer were looked at.
+/// One block, until all rounds have come or a wait gives up; then fewer rounds were checked.
 cudaError_t launch_watch_stream(cudaStream_t stream, const StreamWatch& watch,
                                 StreamFindings* findings);
 

@@ -196,7 +196,7 @@ TEST(Streams, DoWhatIsAsked) {
   });
 }
 
-/// What a kernel refuses is not silent, though nobody looks at what it returns.
+/// A call that a kernel refuses is reported, although its return value is not read.
 TEST(Streams, CollectivesThatCannotBeAreReported) {
   run([](GpuPe& me) {
     const on_stream::Job job(me.job);
@@ -241,8 +241,8 @@ TEST(Streams, GraphsDoItAgain) {
   });
 }
 
-/// Each PE's stream puts to the other one, which looks at every byte behind the signal and answers.
-/// The signal comes with the put and by itself, in turn.
+/// Each PE's stream puts to the other PE, which checks every byte after the signal has arrived, and
+/// answers. The signal comes with the put and by itself, in turn.
 void expect_data_before_signals(GpuPe& me, std::size_t size_bytes, std::uint64_t rounds) {
   constexpr std::size_t out = 0, in = place_bytes, signals = 2 * place_bytes;
   const int peer = 1 - me.job.pe;

@@ -160,7 +160,8 @@ TEST_P(BuffersOnGpus, AreReachedFromGraphs) {
   })));
 }
 
-/// Who has its memory mapped goes on without a hang, and ends with the name of who was lost.
+/// A PE that has mapped the lost PE's memory goes on without a hang, and its error names the lost
+/// PE.
 TEST_P(BuffersOnGpus, AKilledOwnerIsNamed) {
   const std::string kind = GetParam();
   const std::vector<PeResult> results = run_fork_job(job(2, [kind](Runtime& runtime) {

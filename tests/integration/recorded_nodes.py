@@ -59,7 +59,7 @@ GPU_FILES = {
     "sys/module/gdrdrv/initstate": "live\n",
     "sys/module/gdrdrv/version": "2.5\n",
 }
-# Installed, and loaded by nobody unless a process of the case does: doctor looks for them.
+# Installed, and not loaded unless a process of the case does: doctor searches for them.
 DISTRIBUTION = ["libibverbs.so.1", "libmlx5.so.1", "librdmacm.so.1", "libfabric.so.1", "libucp.so.0", "libmpi.so.40",
                 "libpmix.so.2", "libefa.so.1"]
 OF_GPUS = ["libcuda.so.1", "libnvidia-ml.so.1", "libgdrapi.so.2"]

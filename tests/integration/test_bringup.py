@@ -211,7 +211,7 @@ class VirtualNodes(BringupTest):
         self.assertRegex(out, rf"(?m)^among {re.escape(name)} node \[0-2\] +3  {rows[0]['transport']} "
                               rf".*{re.escape(link['first']['device'])}")
         self.assertEqual([], document.get("other_nodes", []))
-        # Each connection, with its address, is for those who ask.
+        # Each connection, with its address, is printed only on request.
         connection = rf"(?m)^{rows[0]['transport']}, .*: .*0>2"
         self.assertNotRegex(out, connection)
         self.assertRegex(self.bringup(6, "--verbose", nodes=3)[1], connection)
@@ -309,7 +309,7 @@ class Faults(BringupTest):
                 (code, _, err), document = self.report(3, env={"SHMEMCTL_FAULT": f"kill:1:{phase}"})
                 self.assertEqual(code, 137, err)
                 self.assertIsNotNone(document, err)
-                # Who has not met PE 1 yet may learn of its end by run's SIGTERM only.
+                # A PE that has not met PE 1 yet may learn of its end by run's SIGTERM only.
                 met = phase != "bootstrap"
                 reached = document["phases"][-1]["name"]
                 self.assertIn(reached, last)

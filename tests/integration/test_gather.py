@@ -63,7 +63,7 @@ class ThisMachine(Gather):
         # What changes from second to second is not the archive's to keep.
         moving = {"kernel-log-other", "dev-shm"}
         live, recorded = (checks(report_of("doctor", *source)[1]) for source in ((), ("--from", self.archive)))
-        # who reads the archive cannot run it there as root
+  # a reader of the archive cannot run it there as root
         for check, (status, reason, fix) in live.items():
             if fix.startswith("sudo shmemctl doctor"):
                 live[check] = status, reason, "record that node again as root: sudo shmemctl gather -o node.tar.zst"

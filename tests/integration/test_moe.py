@@ -111,9 +111,9 @@ class Success(MoeTest):
             self.assertGreaterEqual(len(totals), 2)
             for row in totals:
                 self.assertEqual(row["params"]["count"], "deepep-v2")
-                if mode == "ht":  # which has the metadata of the same rows besides
+                if mode == "ht":  # ht counts the metadata of the same rows as well
                     self.assertGreater(row["counted_GBps"], row["bandwidth_GBps"])
-                else:  # which has a row for each rank, not for each choice
+                else:  # low latency has a row for each rank, not for each choice
                     self.assertLess(row["counted_GBps"], row["bandwidth_GBps"])
         result, document = self.report(2, *FEW, "--num-tokens", 16)
         self.assertNotIn("GB/s counted", result[1])
@@ -206,7 +206,7 @@ class Success(MoeTest):
                 self.assertGreater(crossing[0], 0)
                 # one row for each rank of the other node, not one for the node
                 self.assertGreater(crossing[1], crossing[0])
-                if name == "libfabric":  # its transport counts what its ports move
+                if name == "libfabric":  # libfabric counts what its ports move
                     self.assertGreaterEqual(sum(nic["moved_bytes"] for nic in document["moe"][0]["nics"]), crossing[0])
                 self.assertEqual(flat["moe"][0]["received_rows"], document["moe"][0]["received_rows"])
                 result, document = self.report(4, *FEW, "--num-tokens", 32, "--mode", "ll", nodes=2, env=transport)

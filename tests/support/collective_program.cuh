@@ -27,7 +27,7 @@ __device__ inline int source_number(int step, int pe, std::size_t i, device::Red
   return source_byte(step, pe, i) % 8 - 3;
 }
 
-/// As what results are reckoned: whole numbers as themselves, all else exactly.
+/// The type in which results are computed: integers as themselves, all other numbers exactly.
 template <class T>
 using Model = typename std::conditional<std::is_integral<T>::value, T, double>::type;
 template <class M>
@@ -88,7 +88,7 @@ public:
 
   __device__ void run() {
     for (int step = 0; step < count_; ++step) {
-      // Who has given up does not go on; all threads of the scope see it together.
+      // A scope that has given up does not go on; all threads of the scope see it together.
       if (!Scope::all(device::load_relaxed(&job_.report->state) == WaitReport::none))
         return;
       const Call call = calls_[step];

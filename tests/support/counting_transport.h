@@ -8,7 +8,8 @@
 
 namespace shmemctl::test {
 
-/// `last` is the offset of the latest put plus one: who waits for it sees when a request arrives.
+/// `last` is the offset of the latest put plus one: a thread that waits for it sees when a request
+/// arrives.
 class CountingTransport final : public NoTransport {
 public:
   alignas(128) std::atomic<std::uint64_t> last{0};

@@ -37,11 +37,11 @@ struct PciSpec {
 struct GidSpec {
   int index = 0;
   std::string value = {};  ///< "fe80:0000:..."
-  std::string type = {};   ///< "RoCE v2"; "" makes no file
-  std::string netdev = {}; ///< "" makes no file
+  std::string type = {};   ///< "RoCE v2"; "" creates no file
+  std::string netdev = {}; ///< "" creates no file
 };
 
-/// A port of an RDMA device. An empty string makes no file.
+/// A port of an RDMA device. An empty string creates no file.
 struct PortSpec {
   int number = 1;
   std::string state = "4: ACTIVE";

@@ -1,5 +1,5 @@
-// Devices that look like real ones of the mlx5 family, in this process: keys are known to a fabric
-// between them, not to whoever posts.
+// Devices that behave like real ones of the mlx5 family, in this process: keys are known to a
+// fabric between them, not to the process that posts.
 #pragma once
 
 #include <unistd.h>
@@ -20,7 +20,7 @@
 
 namespace shmemctl::test {
 
-/// What the devices of a job have registered, and who reaches it.
+/// The memory that the devices of a job have registered, and the devices that can reach it.
 class FakeFabric {
 public:
   struct Port {

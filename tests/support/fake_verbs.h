@@ -84,7 +84,7 @@ public:
   /// The table of functions. They work on the FakeVerbs that was made last and still lives.
   std::shared_ptr<const verbs::Functions> functions() const;
 
-  // Faults; to be set while nobody communicates, unless said otherwise.
+  // Faults; to be set while no PE communicates, unless said otherwise.
   Fault fault;
   /// Requests are never answered while it is true. Any time.
   std::atomic<bool> silent{false};
@@ -95,9 +95,9 @@ public:
   std::function<ibv_mr*(ibv_pd*, std::uint64_t offset, std::size_t length, std::uint64_t iova,
                         int file)>
       register_dma_buf;
-  /// Changes a port and tells who asks for events. Any time.
+  /// Changes a port and notifies the threads that wait for events. May be called at any time.
   void set_port_state(const std::string& device, int port, ibv_port_state state);
-  /// Tells who asks for events. Any time.
+  /// Notifies the threads that wait for events. May be called at any time.
   void tell(const std::string& device, ibv_event_type type, int port);
 
   // What was done.

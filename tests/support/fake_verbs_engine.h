@@ -22,7 +22,7 @@ struct FakeVerbs::CompletionQueue : ibv_cq {
   unsigned unacknowledged = 0; ///< events that were read
 };
 
-/// Its descriptor counts the events that nobody has taken.
+/// Its descriptor counts the events that have not been read.
 struct FakeVerbs::Channel : ibv_comp_channel {
   std::deque<CompletionQueue*> events;
   int queues = 0;
@@ -246,7 +246,7 @@ FakeVerbs::deliver(QueuePair& from, QueuePair& to, const Posted& posted, const s
   return completion.status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR;
 }
 
-/// As a device writes: in whole words, which somebody may be looking at.
+/// As a device writes: in whole words, which a thread may be reading.
 inline void write_words(std::byte* to, const std::byte* from, std::size_t size_bytes) {
   constexpr std::size_t word_bytes = 8;
   const std::size_t beyond = reinterpret_cast<std::uintptr_t>(to) % word_bytes;

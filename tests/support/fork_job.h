@@ -84,7 +84,8 @@ inline int run_body(const ForkJob& job, int pe, const std::string& id, int descr
     write_all(descriptor, error.message() + "\n" + error.fix());
     return static_cast<int>(error.code());
   } catch (
-      const std::exception& error) { // else the child would go on with the tests after this one
+      // otherwise the child would go on with the tests after this one
+      const std::exception& error) {
     write_all(descriptor, std::string("unexpected exception: ") + error.what());
     return unexpected_exception;
   }
@@ -128,7 +129,7 @@ inline std::vector<PeResult> run_fork_job(const ForkJob& job) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() != parent)
         ::_exit(unexpected_exception);
-      ids.clear(); // else no child would see the end of another one's
+      ids.clear(); // otherwise no child would see the end of another child's pipe
       id.reset();
       ::_exit(detail::run_pe(job, pe, detail::read_all(output.get()), say.get()));
     }

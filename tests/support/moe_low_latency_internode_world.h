@@ -114,7 +114,7 @@ public:
     const auto* const counts = at<std::int32_t>(job(rank), offsets_.counts);
     return std::equal(seen.begin(), seen.end(), counts) ? "" : "other counts";
   }
-  /// @param masked who adds nothing
+  /// @param masked the rank that adds nothing
   std::string wrong_results(std::int32_t rank, const std::vector<std::int32_t>& masked = {}) {
     const auto* result = at<std::uint16_t>(job(rank), offsets_.results);
     for (std::int32_t token = 0; token < tokens(rank); ++token) {

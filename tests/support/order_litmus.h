@@ -1,5 +1,5 @@
-// Data and a word that says that it is there, from PE 0 to PE 1: whoever sees the word looks at
-// every byte of the data.
+// Data and a word that announces it, from PE 0 to PE 1: a thread that sees the word checks every
+// byte of the data.
 #pragma once
 
 #include <atomic>
@@ -86,7 +86,7 @@ late_messages(TransportPe& me, const OrderLitmus& litmus,
     if (litmus.until_found && late > 0)
       break;
   }
-  // Both count on from the same number, and nobody sees a word of this run in the next.
+  // Both count on from the same number, and no PE sees a word of this run in the next.
   me.barrier();
   return late;
 }

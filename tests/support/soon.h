@@ -1,4 +1,4 @@
-// Deadlines of tests: long enough for a busy machine, so that who misses one hangs.
+// Deadlines of tests: long enough for a busy machine, so that a test that misses one hangs.
 #pragma once
 
 #include <chrono>

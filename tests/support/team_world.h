@@ -102,7 +102,7 @@ public:
                                      : nullptr);
   }
   Transport& operator*() { return *transport_; }
-  /// Nobody's transport goes while another one may use it.
+  /// No PE's transport is destroyed while another one may use it.
   void finish(double timeout_s) {
     if (bootstrap_)
       bootstrap_->barrier(Deadline::after(std::chrono::duration<double>(timeout_s)));
@@ -189,7 +189,7 @@ inline void run_team_world(int n_pes, const std::function<void(TeamPe&)>& body,
         me.teams = &teams;
         me.collectives = &collectives;
         body(me);
-        // Nobody's memory goes while another one may use it.
+        // No PE's memory is freed while another one may use it.
         collectives.barrier(team_world);
         far.finish(options.timeout_s);
       },

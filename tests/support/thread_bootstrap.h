@@ -33,7 +33,7 @@ public:
   };
   struct alignas(64) Control {
     std::atomic<std::uint64_t> released; ///< barriers that all PEs have entered
-    std::atomic<int> aborted_by;         ///< 0: nobody; otherwise PE + 1
+    std::atomic<int> aborted_by;         ///< 0: no PE; otherwise PE + 1
     char abort_message[256];
   };
 
@@ -70,7 +70,7 @@ private:
   void* memory_ = nullptr;
 };
 
-/// Real collectives: they wait with deadlines, ask JobHealth, and name who did not come.
+/// Real collectives: they wait with deadlines, ask JobHealth, and name the PE that did not come.
 class ThreadBootstrap final : public Bootstrap {
 public:
   ThreadBootstrap(BootstrapArea& area, int rank) : Bootstrap(rank, area.size()), area_(area) {}

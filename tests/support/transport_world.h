@@ -56,7 +56,8 @@ struct TransportPe {
   Deadline deadline() const {
     return Deadline::after(std::chrono::duration<double>(std::max(timeout_s, 60.0)));
   }
-  /// Completes nothing, and makes no progress: a transport that needs that has a thread for it.
+  /// Completes no operation, and makes no progress: a transport that needs progress has a thread
+  /// for it.
   void barrier() const { bootstrap->barrier(deadline()); }
 
   /// Collective: makes the first `size_bytes` of this PE's region known to all.

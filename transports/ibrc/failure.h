@@ -1,4 +1,4 @@
-// The Error of a failed work request: names who, where, what and why.
+// The Error of a failed work request: names the PE, the place, the operation and the cause.
 #pragma once
 
 #include "transports/ibrc/endpoint.h"

@@ -57,7 +57,7 @@ public:
   std::string connection(int pe) const override;
   std::vector<NicPair> nics_to(int pe) const override;
 
-  // For who posts on its QPs without its operations (raw_writes.cpp).
+  // For code that posts on its QPs without its operations (raw_writes.cpp).
   /// Why this transport cannot be used here; "" if it can.
   const std::string& unusable_reason() const { return reason_; }
   JobView& view() { return job_; }

@@ -40,7 +40,7 @@ void QpSet::post_piece(Endpoint& endpoint, const rc::Piece& piece, rc::Doorbell 
   const rc::NicTransfer& part = piece.transfer;
   std::int16_t slot = -1;
   if (!piece.local) {
-    // Whoever waits for a slot must not hold others back.
+    // A thread that waits for a slot must not hold others back.
     if (queues_.staging().empty())
       queues_.post(endpoint, chain_, false);
     slot = queues_.take_slot();

@@ -8,7 +8,7 @@
 
 namespace shmemctl::ibrc {
 
-/// Who executes atomics.
+/// Whether the HCA or the processor executes atomics.
 enum class AtomicsPreference : std::uint8_t { automatic, device, message };
 
 struct Settings {

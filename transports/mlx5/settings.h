@@ -23,7 +23,7 @@ struct Settings {
   EmulatedOrder emulated_order;    ///< order in which the emulated HCA executes operations
   int qp_sets = 2;                 ///< queues to each peer on each NIC
   int kernel_qp_sets = 0;          ///< additional QP sets that only kernels post to
-  bool kernel_qp_per_warp = false; ///< else by block
+  bool kernel_qp_per_warp = false; ///< whether kernels' QPs are per warp; otherwise per block
   bool all_ports = true;           ///< use every NIC that this PE is given
   /// The QPs' queues are in memory that the transport allocates, initialized like GPU memory would
   /// be; else in memory that Hca allocates.

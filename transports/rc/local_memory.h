@@ -164,7 +164,7 @@ public:
 
   /// What holds this byte, the newest first; nullptr if it is not registered.
   const Registration* find(const void* address) const;
-  /// Calls each(registration) for all, in the order in which find() looks at them.
+  /// Calls each(registration) for all, in the order in which find() examines them.
   template <class Each>
   void for_each(Each&& each) const {
     if (const Regions* list = regions_.load(std::memory_order_acquire))

@@ -388,7 +388,7 @@ void UcxTransport::finish(OrderedTurn& turn, void* request) {
 
 void UcxTransport::leave(OrderedTurn& turn, void* request) {
   if (UCS_PTR_IS_PTR(request))
-    return; // its callback has been called, or will be
+    return; // the callback of the request has been called, or will be
   --turn.issued.in_flight;
   turn.worker.end_request();
   if (UCS_PTR_IS_ERR(request))

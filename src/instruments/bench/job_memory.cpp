@@ -104,7 +104,7 @@ std::vector<PeSamples> JobMemory::gather(const PeSamples& own) {
       runtime_.rma().get(samples.reference_us.data(), memory.reference_us,
                          samples.reference_us.size() * sizeof(double), pe);
     }
-  runtime_.teams().sync(team_world); // nobody's samples go while PE 0 reads
+  runtime_.teams().sync(team_world); // no PE's samples are freed while PE 0 reads
   return all;
 }
 

@@ -126,8 +126,8 @@ Sampler::Sampler(Runtime& runtime, Case& body, const Clock& clock)
     : runtime_(runtime), case_(body), clock_(clock), measures_(body.measures()),
       has_reference_(body.reference(0, 0)) {}
 
-/// PEs reach the barrier at different times, and one that waits there for long wakes up late. They
-/// reach the sync that follows almost together, so nobody sleeps in it.
+/// PEs reach the barrier at different times, and a PE that waits long in it wakes up late. They
+/// reach the sync that follows almost together, so no PE sleeps in it.
 void Sampler::start_together() {
   runtime_.collectives().barrier(team_world);
   runtime_.teams().sync(team_world);
@@ -233,7 +233,7 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
   std::uint64_t taken = 0;
   double done_s = 0;
   plan.window_s = round_s / static_cast<double>(windows_of_round);
-  // Counted on PEs that measure nothing, too: what is known of windows is the same on all.
+  // Counted on PEs that measure nothing, too, so that all PEs know the same windows.
   std::size_t windows = 0;
   const auto end_window = [&] {
     series.end_window();

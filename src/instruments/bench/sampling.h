@@ -76,7 +76,7 @@ SamplePlan calibrate(Sampler& sampler, JobMemory& job, const TimerQuality& timer
                      const Effort& effort, std::uint64_t batch_multiple,
                      const SamplingProgress& progress);
 
-/// Runs iterations that nobody times, `batch` at a time, with progress.
+/// Runs iterations that are not timed, `batch` at a time, with progress.
 void run_untimed(Sampler& sampler, std::uint64_t iterations, std::uint64_t batch,
                  const std::string& what, const SamplingProgress& progress);
 

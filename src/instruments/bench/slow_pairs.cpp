@@ -15,7 +15,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// Fewer say too little of what is usual.
+/// Fewer pairs say too little about the usual value.
 constexpr std::size_t fewest_pairs = 6;
 constexpr double times_slower = 1.25;
 constexpr std::size_t max_named = 4;

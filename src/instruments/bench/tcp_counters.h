@@ -19,8 +19,8 @@ struct TcpCounters {
   std::optional<std::uint64_t> sent, sent_again;
 };
 
-/// OutSegs and RetransSegs of /proc/net/snmp, by the names in its header line. Nothing for what is
-/// missing or malformed.
+/// OutSegs and RetransSegs of /proc/net/snmp, by the names in its header line. Nothing for a
+/// counter that is missing or malformed.
 TcpCounters parse_tcp_counters(std::string_view snmp);
 TcpCounters read_tcp_counters(const Sysroot& sysroot);
 /// Nothing where a reading is missing or a counter has gone back.

@@ -39,7 +39,7 @@ TimerQuality measure_timer(const Clock& clock) {
         quality.resolution_ns = std::min(quality.resolution_ns, static_cast<double>(now - last));
       last = now;
     }
-    // The best round is the one that nobody interrupted.
+    // The best round is one that was not interrupted.
     quality.cost_ns =
         std::min(quality.cost_ns, static_cast<double>(last - start) / readings_per_round);
   }

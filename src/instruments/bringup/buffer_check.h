@@ -1,4 +1,5 @@
-// Registered buffers: each PE puts into the one of its neighbour, which verifies what has arrived.
+// Registered buffers: each PE puts into the buffer of its neighbour, which verifies the data that
+// arrived.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The symmetric memory of the pair check: what lies where, the same on every PE.
+// The layout of the pair check's symmetric memory, the same on every PE.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ public:
   std::size_t size_bytes() const { return size_bytes_; }
   std::size_t n_sizes() const { return put.size(); }
   std::vector<CheckSection> put, get, put_signal; ///< by size
-  std::vector<CheckSection> staging, landing;     ///< by size: what is put, where gets arrive
+  std::vector<CheckSection> staging, landing;     ///< by size: sources of puts, and targets of gets
   CheckSection signals; ///< signals of each source: one cell for each size
   CheckSection atomics; ///< atomics of each source: one cell for each AtomicTarget
 

@@ -35,7 +35,7 @@ std::string literal(const std::string& text) {
   return pattern;
 }
 
-/// Nothing for what is unknown: an empty text, or the 0 that virtual machines say of a link.
+/// Nothing for an unknown value: an empty text, or the 0 that virtual machines report for a link.
 template <class T>
 void put(Json& object, const char* key, const Fact<T>& fact) {
   if constexpr (std::is_same_v<T, std::string>) {

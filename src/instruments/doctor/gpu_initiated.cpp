@@ -23,7 +23,7 @@ namespace {
 
 using Release = std::array<int, 3>;
 
-/// What is there, and what is missing with its fix.
+/// The prerequisites that exist, and the missing ones with their fixes.
 class Prerequisites {
 public:
   void have(std::string evidence) { have_.push_back(std::move(evidence)); }

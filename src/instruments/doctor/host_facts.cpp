@@ -32,7 +32,7 @@ std::string part_of_name(const std::string& name) {
   return part;
 }
 
-/// Collects what is known.
+/// Collects known facts.
 class FactList {
 public:
   explicit FactList(std::map<std::string, std::string>& to) : to_(to) {}
@@ -59,7 +59,7 @@ private:
   std::map<std::string, std::string>& to_;
 };
 
-/// What was installed, as far as the kernel tells: it keeps 1% to 2% for itself, a little more or
+/// The installed memory, as far as the kernel tells: it keeps 1% to 2% for itself, a little more or
 /// less on each start. Rounds up to a sixteenth of the power of two below.
 std::string about(std::uint64_t size_bytes) {
   const std::uint64_t step = std::max<std::uint64_t>(std::bit_floor(size_bytes) / 16, 1);

@@ -19,7 +19,7 @@ namespace shmemctl::doctor {
 std::map<std::string, std::vector<std::string>> governors(const Sysroot& sysroot);
 
 // memory.cpp
-/// The kernel's MemTotal: a little less than what is installed.
+/// The kernel's MemTotal: a little less than the installed memory.
 std::optional<std::uint64_t> memory_bytes(const Sysroot& sysroot);
 /// The size of /dev/shm; empty if it is not mounted, or if its size is unknown.
 std::optional<std::uint64_t> shm_bytes(const Sysroot& sysroot);

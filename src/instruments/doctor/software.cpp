@@ -66,7 +66,7 @@ std::string described(const libraries::Library& library) {
          (library.version.empty() ? "" : " (" + printable(library.version, 40) + ")");
 }
 
-/// A problem of what is installed, and what to do.
+/// A problem of the installed software, and its fix.
 struct Problem {
   std::string reason, fix;
 };

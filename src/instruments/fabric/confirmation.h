@@ -18,7 +18,8 @@ struct SecondMeasurement {
   };
   std::vector<Round> rounds;
   std::vector<Check> checks;
-  /// Pairs of PEs that are no suspects: what is usual at the time of the second measurement.
+  /// Pairs of PEs that are no suspects: they show the usual values at the time of the second
+  /// measurement.
   std::vector<Pairing> controls;
 };
 

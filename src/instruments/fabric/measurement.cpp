@@ -76,7 +76,7 @@ SymmetricBlock::SymmetricBlock(Runtime& runtime, std::size_t size_bytes)
 struct Measurement::Record {
   enum State : std::uint32_t { nothing, intact, damaged };
   float GBps, latency_us, resent; ///< towards the partner
-  std::uint32_t arrived;          ///< State of what came from the partner
+  std::uint32_t arrived;          ///< State of the data from the partner
 };
 
 /// The sender's last word to the receiver.

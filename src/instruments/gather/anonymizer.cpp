@@ -147,7 +147,7 @@ std::uint32_t Anonymizer::ipv4(std::uint32_t address) {
     if ((address ^ range.network) >> (32 - range.bits) == 0)
       return range.stays ? address
                          : static_cast<std::uint32_t>(scramble(address, 32, range.bits, "ipv4"));
-  // Public ones get networks of 240.0.0.0/4, which nobody has.
+  // Public addresses get networks of 240.0.0.0/4, which are not in use.
   const auto number = static_cast<std::uint32_t>(networks_.size());
   const std::uint32_t network = networks_.emplace(address >> 16, number).first->second;
   const auto low = static_cast<std::uint32_t>(scramble(address, 32, 16, "ipv4") & 0xffff);
@@ -165,7 +165,7 @@ std::uint64_t Anonymizer::mac(std::uint64_t address) {
 }
 
 std::uint64_t Anonymizer::guid(std::uint64_t guid) {
-  if (guid < 0x10000) // none, loopback, and numbers that somebody has counted up
+  if (guid < 0x10000) // none, loopback, and small numbers that somebody has assigned by counting
     return guid;
   if ((guid >> 24 & 0xffff) == 0xfffe) { // EUI-64 of a MAC address
     const std::uint64_t address = mac((guid >> 40) << 24 | (guid & 0xffffff));

@@ -22,8 +22,8 @@ public:
   /// @param names null: nothing is replaced. Gets the names of the host and of users
   Recorder(const Sysroot& sysroot, Anonymizer* names);
 
-  /// All rows of recorded_files(), the libraries of processes and who owns them, and the messages
-  /// of the kernel's log that its catalogue has.
+  /// All rows of recorded_files(), the libraries of processes and the packages that own them, and
+  /// the messages of the kernel's log that its catalogue has.
   void record();
   /// A file of our own: "/shmemctl/node.json".
   void add(const std::string& path, const std::string& content);

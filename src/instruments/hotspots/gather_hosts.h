@@ -51,8 +51,8 @@ public:
   const std::vector<JobHost>& hosts() const { return hosts_; }
   const JobHost& my_host() const { return hosts_[my_host_]; }
   bool leads() const { return my_host().leader == bootstrap_.rank(); }
-  /// Collective: the parts of all leaders on PE 0, empty elsewhere. @param part the part of a
-  /// leader
+  /// Collective: the parts of all leaders on PE 0, empty on the other PEs. @param part the part of
+  /// a leader
   GatheredHosts gather(const HostPart& part, const Deadline& deadline);
   /// Collective: the value of PE 0, on every PE.
   ExitCode agree(ExitCode code, const Deadline& deadline);

@@ -1,4 +1,4 @@
-// Who computes, who compiles, who waits, and whom the ranks of a job wait for.
+// Which processes compute, compile or wait, and for which rank the ranks of a job wait.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ enum class Doing {
   waits,    ///< all its threads sleep
   blocked,  ///< in a call of the kernel that no signal ends (state D)
   stopped,  ///< by a signal or a debugger
-  ended     ///< nobody has collected its exit status
+  ended     ///< its parent has not collected its exit status
 };
 /// "runs", "compiles", ...
 const char* to_string(Doing doing);
@@ -66,7 +66,7 @@ void serialize(Archive& archive, JobMember& member);
 /// The ranks among the members. A child that has its parent's rank (a data loader) is none.
 std::vector<JobMember> job_members(const std::vector<Member>& members);
 
-/// Processes that a launcher started together, and whom they wait for.
+/// Processes that a launcher started together, and the one for which they wait.
 struct JobVerdict {
   std::string job; ///< "SLURM_JOB_ID 4711", "children of PID 12"
   std::vector<int> pids;

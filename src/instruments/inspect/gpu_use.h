@@ -23,7 +23,7 @@ struct GpuProcess {
   std::optional<unsigned> busy_percent;    ///< share of time in which its kernels ran
 };
 
-/// One GPU of the node, and who uses it.
+/// One GPU of the node, and the processes that use it.
 struct DrivenGpu {
   int index = 0; ///< physical: NVML's number, in order of PCI addresses
   PciAddress address;

@@ -1,4 +1,4 @@
-// `inspect`: which processes are looked at, and what is noticed about them.
+// `inspect`: which processes are inspected, and the findings about them.
 #pragma once
 
 #include <functional>
@@ -58,7 +58,7 @@ struct Inspection {
   Findings findings;
 };
 
-/// Looks at processes, once or repeatedly; library files are read once.
+/// Inspects processes, once or repeatedly; library files are read once.
 class Inspector {
 public:
   /// @param sysroot outlives this

@@ -48,9 +48,9 @@ struct InspectingPe {
 /// Collective: where all PEs run.
 std::vector<InspectingPe> gather_pes(Bootstrap& bootstrap, const InspectingPe& own,
                                      const Deadline& deadline);
-/// The first PE of its machine looks at it; the others only wait.
+/// The first PE of its machine inspects it; the others only wait.
 bool looks(const std::vector<InspectingPe>& pes, int pe);
-/// PIDs of the PEs on this machine, which are not looked at.
+/// PIDs of the PEs on this machine, which are not inspected.
 std::vector<int> pids_beside(const std::vector<InspectingPe>& pes, int pe);
 int machine_count(const std::vector<InspectingPe>& pes);
 

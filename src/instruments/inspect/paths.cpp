@@ -230,7 +230,7 @@ private:
     return join(names, ", ");
   }
 
-  /// Processes with queue pairs on each port, also those that were not looked at.
+  /// Processes with queue pairs on each port, also those that were not inspected.
   int users_of(const std::string& port) {
     if (users_.empty())
       for (const auto& process : all_.by_pid)
@@ -358,7 +358,7 @@ private:
       return;
     request.nvshmem = request.nvshmem_per_pe.front();
     std::vector<World> worlds = {World::node};
-    if (deep_ep) // which of its modes runs cannot be seen from outside
+    if (deep_ep) // the mode of DeepEP cannot be seen from outside
       worlds = {World::deepep_ht, World::deepep_ll};
     const std::vector<NvshmemSettings> given = request.nvshmem_per_pe;
     for (const World world : worlds) {

@@ -1,4 +1,4 @@
-// A running process of somebody else as values, read from /proc. Nothing here changes it.
+// A running process of another program as values, read from /proc. Nothing here changes it.
 #pragma once
 
 #include <cstdint>

@@ -383,7 +383,7 @@ std::string rdma_record_path(RdmaResource kind) {
 RdmaResources read_rdma_resources(const Sysroot& sysroot) {
   if (!sysroot.live())
     return read_recorded_resources(sysroot);
-  // Without a device nobody has a queue pair; and opening the socket may load a kernel module.
+  // Without a device no process has a queue pair; and opening the socket may load a kernel module.
   return sysroot.list("/sys/class/infiniband").empty() ? RdmaResources{} : ask_kernel();
 }
 

@@ -20,7 +20,7 @@ struct QueuePair {
   int port = 0;                               ///< 0: none yet, or unknown
   std::string type;                           ///< "RC", "UD", "DRIVER" (EFA's SRD, DC of mlx5)
   std::string state;                          ///< "RTS"
-  std::uint32_t number = 0;                   ///< its QPN
+  std::uint32_t number = 0;                   ///< QPN of the queue pair
   std::optional<std::uint32_t> remote_number; ///< QPN of the peer's, of RC and UC
   /// It can send or receive: RTR, RTS, SQD or SQE.
   bool connected() const;

@@ -37,7 +37,7 @@ struct PeEnd {
   int pe = 0;
   int exit_status = 0; ///< exit code, or 128 + signal
   int signal = 0;
-  std::string last_words; ///< its last line on stderr
+  std::string last_words; ///< last line of the PE on stderr
 };
 
 struct LaunchResult {

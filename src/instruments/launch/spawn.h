@@ -21,8 +21,8 @@ struct SpawnRequest {
   Environment environment;
   int standard_input = -1; ///< descriptors for the child, all above 2; -1 keeps this process's
   int standard_output = -1, standard_error = -1;
-  std::optional<rlimit> open_files; ///< its limit
-  CpuSet cpus = {};                 ///< its CPUs; empty: as this process
+  std::optional<rlimit> open_files; ///< limit of open files for the child
+  CpuSet cpus = {};                 ///< CPUs of the child; empty: as this process
   int inherited = -1;               ///< a descriptor that the child keeps, under the same number
 };
 

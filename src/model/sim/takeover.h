@@ -1,4 +1,4 @@
-// Who carries the traffic of NICs that a what-if kills.
+// Which ports carry the traffic of NICs that a what-if kills.
 #pragma once
 
 #include <string>

@@ -27,7 +27,8 @@ struct InventoryDevice {
 
 /// All GPUs, in PCI bus order.
 std::vector<InventoryDevice> gpu_inventory(const Node& node);
-/// RDMA NICs of their own hardware, in enumeration order: neither Soft-RoCE nor Ethernet alone.
+/// RDMA NICs of their own hardware, in enumeration order: no Soft-RoCE, and no NIC with Ethernet
+/// alone.
 std::vector<InventoryDevice> nic_inventory(const Node& node);
 
 /// The kernel's version as "kernel", and those of the drivers by name.

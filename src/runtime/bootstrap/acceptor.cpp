@@ -38,7 +38,7 @@ void Acceptor::accept_from(Listener& listener) {
       socket = listener.accept_now();
     } catch (const Error&) {
       // No file descriptor is left: pending connections are dropped. If there are none, the cause
-      // is elsewhere.
+      // is outside of this object.
       if (pending_.empty())
         throw;
       pending_.erase(pending_.begin(),

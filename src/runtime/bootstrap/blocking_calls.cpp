@@ -56,7 +56,7 @@ void BlockingCalls::serve(const std::shared_ptr<Shared>& shared) {
     } catch (...) {
       failure = std::current_exception();
     }
-    call = nullptr; // its captures are destroyed before the owner sees its end
+    call = nullptr; // the captures of the call are destroyed before the owner sees its end
     lock.lock();
     shared->failure = std::move(failure);
     shared->done = true;

@@ -253,7 +253,7 @@ void OpenshmemBootstrap::broadcast(void* data, std::size_t size_bytes, int root,
 
 void OpenshmemBootstrap::abort(ExitCode code, const std::string& message) noexcept {
   if (blocking_.abandoned())
-    return; // its thread hangs in a call: OpenSHMEM cannot be asked
+    return; // the thread hangs in a call: OpenSHMEM cannot be asked
   log(LogLevel::info, "bootstrap", "shmem_global_exit: " + message);
   abandon_openshmem();
   try {

@@ -173,7 +173,8 @@ void PeerLinks::check_header(Receiving& receiving) {
                 "run the same version of shmemctl on all hosts");
   const std::size_t wanted = receiving.pieces[1].size_bytes + receiving.pieces[2].size_bytes;
   if (header.kind == FrameKind::failure || header.kind == FrameKind::goodbye) {
-    // Back to the front of what was read ahead: the whole of it is looked at there.
+    // The stash is compacted: what was read ahead moves to its front, where it is examined as a
+    // whole.
     link.stash.erase(link.stash.begin(),
                      link.stash.begin() + static_cast<std::ptrdiff_t>(link.stash_at));
     link.stash.insert(link.stash.begin(), receiving.wire.begin(), receiving.wire.end());
@@ -259,7 +260,7 @@ void PeerLinks::fail_with(const CallLabel& call, const std::optional<FailureRepo
 }
 
 void PeerLinks::lost(const CallLabel& call, const Link& link, const std::string& problem) {
-  // The peer may have closed because of a failure elsewhere, which it or another neighbour has
+  // The peer may have closed because of a failure of another PE, which it or another neighbour has
   // reported.
   for_each_link([&](Link& other) {
     read_ahead(other);

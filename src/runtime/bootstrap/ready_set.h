@@ -35,7 +35,7 @@ public:
   void set_writing(int descriptor, std::size_t key, bool writing) noexcept {
     control(EPOLL_CTL_MOD, descriptor, key, writing);
   }
-  /// Before it is closed: a duplicate elsewhere would keep it.
+  /// To be called before the descriptor is closed: a duplicate of it would keep it in the set.
   void remove(int descriptor) noexcept {
     if (control(EPOLL_CTL_DEL, descriptor, 0, false))
       --count_;

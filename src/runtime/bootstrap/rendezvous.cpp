@@ -373,7 +373,8 @@ std::vector<SocketAddress> advertised_addresses(const InterfaceFilter& filter) {
   return addresses;
 }
 
-/// Listeners with the first one's port. Empty if that is taken elsewhere, unless `some_will_do`.
+/// Listeners with the first one's port. Empty if another socket has that port on some address,
+/// unless `some_will_do`.
 std::vector<Listener> try_one_port(const std::vector<SocketAddress>& addresses, bool some_will_do) {
   std::vector<Listener> listeners;
   for (const SocketAddress& address : addresses) {

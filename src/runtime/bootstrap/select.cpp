@@ -284,7 +284,7 @@ bool is_own(const SocketAddress& address) {
 }
 
 /// Where rank 0 listens. A name that leads to loopback on its own host (Debian's 127.0.1.1) leads
-/// elsewhere on others: then it listens everywhere.
+/// to another address on other hosts: then rank 0 listens on all addresses.
 SocketAddress own_address(const std::vector<SocketAddress>& addresses, const HostAndPort& session) {
   const auto own = std::find_if(addresses.begin(), addresses.end(), is_own);
   if (own == addresses.end())

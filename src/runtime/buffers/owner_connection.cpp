@@ -43,7 +43,7 @@ void OwnerConnection::connect(const Deadline& deadline) {
     if (error != EAGAIN && error != EINTR)
       throw system_error(name_of(owner_), "connect", error,
                          "run again; if it persists, report it as a bug in shmemctl");
-    pause(0, 1, deadline); // its queue is full
+    pause(0, 1, deadline); // the owner's queue is full
   }
   ucred peer{};
   socklen_t length = sizeof peer;

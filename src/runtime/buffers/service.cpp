@@ -49,7 +49,7 @@ void BufferService::wake() noexcept {
 }
 
 void BufferService::poll(int timeout_ms) {
-  // A descriptor of -1 is not looked at.
+  // poll() ignores a descriptor of -1.
   std::vector<pollfd> events = {{wake_.get(), POLLIN, 0},
                                 {deaf_until_.passed() ? listener_.get() : -1, POLLIN, 0}};
   for (const Link& link : links_)

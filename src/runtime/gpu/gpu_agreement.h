@@ -14,7 +14,7 @@ struct GpuCapabilities {
   bool there = false;
   std::string reason;     ///< why not
   std::string uuid;       ///< UUID of the device
-  bool shareable = false; ///< its memory can be handed on as a descriptor (HEAP=vmm)
+  bool shareable = false; ///< the memory can be passed on as a descriptor (HEAP=vmm)
   /// The NVLink domain of several machines in which it can hand memory on (HEAP=fabric); "": none.
   std::string fabric;
   /// Why the driver runs no kernel of this binary: one clause; "" if it does.

@@ -294,7 +294,7 @@ private:
     if (::sendmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
       return true;
     switch (errno) {
-    case EAGAIN:       // its queue is full
+    case EAGAIN:       // the peer's queue is full
     case ECONNREFUSED: // the peer has not arrived yet
     case EPERM:        // the name belongs to a socket that accepts one sender only
     case ETOOMANYREFS: // too many descriptors of this user are in flight
@@ -342,7 +342,7 @@ private:
   std::vector<UnixAddress> addresses_;
   FileDescriptor socket_;
   std::uint64_t sequence_ = 0;
-  bool failed_ = false; ///< then messages cannot be assigned to an exchange
+  bool failed_ = false; ///< after a failure, messages cannot be assigned to an exchange
   std::vector<Arrival> current_, early_;
 };
 

@@ -24,8 +24,8 @@ struct GpuRegion {
   std::size_t offset = 0, size_bytes = 0;
 };
 
-/// Regions one behind the other, aligned to 256 bytes, with guard bytes around each that nothing
-/// may write: for who looks for stray stores.
+/// Regions one behind the other, aligned to 256 bytes, with guard bytes around each that must not
+/// be written: checks find stray stores in them.
 class GpuRegions {
 public:
   std::size_t size_bytes = 0; ///< with all regions, from the beginning of the block

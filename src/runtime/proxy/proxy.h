@@ -83,7 +83,7 @@ private:
   void run() noexcept;
   void work();
   void count(unsigned taken);
-  /// What is looked at now and then: the job's health and the end.
+  /// Checks the job's health and the end, now and then.
   void check_health();
   bool left_behind() const;
 

@@ -86,7 +86,8 @@ ProxyMemory::Result ProxyMemory::claim_result() {
 
 void ProxyMemory::release_result(const Result& result) noexcept {
   const std::lock_guard lock(mutex_);
-  free_results_.push_back(result); // its capacity was reached when all were free
+  // needs no allocation: the capacity was reached when all results were free
+  free_results_.push_back(result);
 }
 
 std::string ProxyMemory::blocked_by() const {

@@ -137,7 +137,7 @@ SHMEMCTL_API(void, shmemx_gpu_check, (void)) {
 
 namespace {
 
-/// Runs `body` with the job as it is now. What a kernel has reported meanwhile is the error.
+/// Runs `body` with the job as it is now. An error that a kernel has reported meanwhile is thrown.
 template <class Body>
 void with_job(Body&& body) {
   api::guarded([&](World& world) {

@@ -456,7 +456,7 @@ int shmemctl_moe_create(const shmemctl_moe_config_t* config, void* workspace, sh
     require_agreement(world, mine, failure);
     auto* const memory = static_cast<std::byte*>(workspace);
     gpu.fill(memory, 0, size_bytes);
-    world.collectives.barrier(team_world); // nobody writes into what is not cleared yet
+    world.collectives.barrier(team_world); // no rank writes into memory that is not cleared yet
     *moe = new shmemctl_moe_exchange{gpu, moe::make_exchange(gpu, memory, all.config, all.path)};
   });
 }

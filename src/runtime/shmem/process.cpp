@@ -29,7 +29,8 @@ namespace {
 constexpr double default_timeout_s = 86400;
 constexpr std::chrono::seconds exit_handlers_time{5};
 constexpr std::chrono::milliseconds flush_time{200};
-/// A PE that failed exits before those that were only notified: launchers report who exited first.
+/// A PE that failed exits before those that were only notified: launchers report the PE that exited
+/// first.
 constexpr std::chrono::milliseconds precedence_time{200};
 /// Phases under which a PE's exit is announced; the exit status is appended to them, because the
 /// job's own exit codes must not be mixed with it.

@@ -151,7 +151,8 @@ TEST(Junit, NamesAreTheSameInEveryRun) {
 }
 
 TEST(Junit, NamesHoldTheWindowOnlyWhereRowsDifferInIt) {
-  // bench chooses the window by the size; who sweeps it has rows that differ in nothing else.
+  // bench chooses the window by the size; a sweep of the window has rows that differ in nothing
+  // else.
   const auto names_of = [](std::initializer_list<std::pair<int, int>> sizes_and_windows) {
     Report report;
     report.status = ReportStatus::complete;
@@ -228,7 +229,7 @@ TEST(Prometheus, HasTheRowsInBaseUnits) {
   EXPECT_DOUBLE_EQ(series.at("shmemctl_operations_per_second" + labels + "}"), 0.625e6);
   EXPECT_DOUBLE_EQ(series.at("shmemctl_latency_seconds" + labels + ",percentile=\"50\"}"), 1.5e-6);
   EXPECT_EQ(series.count("shmemctl_latency_seconds" + labels + ",percentile=\"99\"}"), 0u);
-  EXPECT_EQ(series.at("shmemctl_run_success"), 0); // its exit code is 1
+  EXPECT_EQ(series.at("shmemctl_run_success"), 0); // the exit code is 1
   EXPECT_EQ(series.at("shmemctl_run_timestamp_seconds"), 1795231981);
   EXPECT_EQ(series.at("shmemctl_findings{id=\"nic-hotspot\",severity=\"error\"}"), 1);
   EXPECT_EQ(series.at("shmemctl_nic_delta{host=\"node7\",device=\"mlx5_0\",port=\"1\","

@@ -102,7 +102,7 @@ TEST(Networks, PortsThatOnlyTheOtherSideTellsAreTakenFromThere) {
                                         {1, "ucx", {link("enp5s0", "")}, {0}}};
   EXPECT_EQ(text_of(uses, {"a", "b"}), "between  pairs  transport  interfaces and NICs\n"
                                        "b <-> a      1  ucx        enp5s0 <-> eth0\n");
-  // With several on both sides nobody knows which belong together.
+  // With several NICs on both sides it is unknown which belong together.
   const std::vector<NetworkUse> several = {{0, "ucx", {link("x0", ""), link("x1", "")}, {1}},
                                            {1, "ucx", {link("y0", ""), link("y1", "")}, {0}}};
   const std::vector<NetworkRow> rows = network_rows(several, 2);

@@ -841,7 +841,7 @@ TEST(SimulationText, WhatIsAlikeIsOneLine) {
   EXPECT_NE(text.find("rail mlx5_0/1 and 2 alike"), std::string::npos) << text;
   EXPECT_NE(text.find("rail mlx5_3/1"), std::string::npos) << text;
   EXPECT_EQ(text.find("leaf switch"), std::string::npos) << "nothing goes over it: " << text;
-  // Who asks for all NICs gets all.
+  // A user who asks for all NICs gets all.
   for (int i = 4; i < 9; ++i)
     nics.push_back(nics.front());
   const std::string all = simulation_text(

@@ -32,7 +32,8 @@ TEST(LoadStoreTable, FindsMappedAddresses) {
 TEST(LoadStoreTable, FindsNothingElse) {
   Regions all;
   EXPECT_EQ(all.places.find(all.heap[0], 8, 2), nullptr);
-  EXPECT_EQ(all.places.find(all.internal, 8, 1), nullptr); // its view has no entry for PE 1
+  // the table that tests the fallback: the view has no entry for PE 1
+  EXPECT_EQ(all.places.find(all.internal, 8, 1), nullptr);
   for (const int pe : {-1, 3, 1 << 30})
     EXPECT_EQ(all.places.find(all.heap[0], 8, pe), nullptr);
   int local = 0;

@@ -39,7 +39,7 @@ struct Shared {
                            std::uint64_t expected = 0) const {
     return me.transport->atomic(0, word, {op, size_bytes, operand, expected});
   }
-  /// Collective: the final value of the word, on PE 0; elsewhere `expected` itself.
+  /// Collective: the final value of the word, on PE 0; `expected` itself on other PEs.
   void expect(std::uint64_t expected, const char* what) const {
     me.transport->quiet(0);
     me.barrier();
@@ -125,7 +125,7 @@ TEST_P(Conformance, CompareAndSwapLoops) {
   run(4, [](TransportPe& me) {
     for_both_sizes(me, [&](const Shared& shared) {
       shared.begin(5);
-      EXPECT_GE(shared(AtomicOp::compare_swap, 1, 4), 5u); // nobody ever writes 4
+      EXPECT_GE(shared(AtomicOp::compare_swap, 1, 4), 5u); // no PE ever writes 4
       for (int i = 0; i < 100; ++i) {
         std::uint64_t expected = shared(AtomicOp::fetch);
         while (true) {

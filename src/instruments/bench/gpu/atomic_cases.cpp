@@ -10,7 +10,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// Who works on which words at the peer, which nobody else touches.
+/// How threads and words at the peer are assigned; no other thread touches these words.
 enum class Adders {
   one_thread,  ///< one thread, one word, one operation after the other
   own_words,   ///< every thread of the grid updates a word of its own

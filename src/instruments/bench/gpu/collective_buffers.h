@@ -11,7 +11,7 @@
 
 namespace shmemctl::bench {
 
-/// Source (with room for its variants), dest, a line that nobody writes to, and the lists of
+/// Source (with room for its variants), dest, a line that no PE writes to, and the lists of
 /// alltoallv.
 struct CollectiveBuffers {
   CollectiveKernel kernel;
@@ -66,7 +66,7 @@ std::uint64_t source_bits(CollectiveNumber number, std::uint64_t seed, int pe, s
 /// 32-bit floats in the order of the PEs and rounded once, to nearest, ties to even.
 std::uint64_t sum_bits(CollectiveNumber number, std::uint64_t seed, int n_pes, std::uint64_t index);
 
-/// Rounded to nearest, ties to even; what is too large is infinite.
+/// Rounded to nearest, ties to even; a number that is too large becomes infinite.
 std::uint16_t fp16_of_float(float value);
 
 } // namespace shmemctl::bench

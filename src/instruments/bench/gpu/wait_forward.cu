@@ -4,8 +4,8 @@
 
 namespace shmemctl::bench {
 
-/// Messages that go around all PEs: PE 0 puts each to PE 1 with a signal; every PE forwards what
-/// has come to the next, until PE 0 has it.
+/// Messages that go around all PEs: PE 0 puts each to PE 1 with a signal; every PE forwards it to
+/// the next, until PE 0 has it.
 struct RingArguments {
   std::uint64_t first, count;
   std::byte* memory;

@@ -251,7 +251,7 @@ std::vector<const GpuRegion*> GpuBackend::guarded_regions() const {
   std::vector<const GpuRegion*> parts = written_regions();
   for (const std::vector<const GpuRegion*>& more : {plan_regions(), layout_.exchange.sent()})
     parts.insert(parts.end(), more.begin(), more.end());
-  // Experts write these; only what lies around is looked at.
+  // Experts write these regions; only the memory around them is checked.
   parts.insert(parts.end(), {&layout_.exchange.outputs, &layout_.exchange.output_weights});
   return parts;
 }

@@ -71,7 +71,7 @@ std::vector<double> slowest(const std::vector<json>& all, const OfPe& of_pe) {
   return most;
 }
 
-/// What the calls of all ranks at that position say of who came later.
+/// What the calls of all ranks at that position say of the ranks that came later.
 WaitMatrix lateness(const std::vector<json>& all, std::size_t at) {
   WaitMatrix late;
   for (const json& waiting : all) {

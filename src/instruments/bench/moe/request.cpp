@@ -40,7 +40,7 @@ std::vector<std::int32_t> of_file(const char* flag, const std::string& text,
   return {recorded};
 }
 
-/// Flags that would do nothing: somebody thinks that they do.
+/// Refuses flags that would have no effect: the user thinks that they have one.
 void refuse_idle_flags(const Request& request) {
   const Request untouched;
   const auto refuse = [](bool idle, const char* flag, const char* why, const char* fix) {

@@ -100,7 +100,7 @@ private:
     }
     const std::vector<std::int32_t> masked = backend_.masked();
     call();
-    // Of who is masked within a call, some was taken and some left out: that is not judged.
+    // A rank that is masked within a call has delivered only some of its rows: that is not judged.
     if (!effort_.verify || backend_.masked() != masked)
       return;
     progress_.go_on();

@@ -22,7 +22,7 @@ constexpr int min_others = 2;
 /// If more stand out, no single one is the cause, and a list of hundreds is not useful.
 constexpr std::size_t max_links = 5;
 
-/// A wait that was measured, and what is usual for its kind.
+/// A measured wait, and the usual wait of its kind.
 struct Cell {
   double wait_us = 0, usual_us = 0;
 };

@@ -27,7 +27,7 @@ struct WaitVerdict {
   int more = 0; ///< on the last link only: how many more links are slow, none slower than this one
 };
 
-/// Whether what goes from one rank to another crosses a node.
+/// Whether rows from one rank to another cross a node.
 using Crosses = std::function<bool(int from, int to)>;
 
 /// Ranks and receivers whose mean is 3 times that of all others, as are most of its cells (of two

@@ -16,7 +16,7 @@ namespace shmemctl {
 // meaning does not change between drivers.
 
 struct XidMeaning {
-  const char* words; ///< what has happened, in a few words
+  const char* words; ///< the event in a few words
   const char* fix;   ///< the fix; nullptr: it depends on the program that ran
 };
 

@@ -285,7 +285,7 @@ std::size_t unshare(const std::vector<MappedArea>& map, const SharedPiece& piece
         fmt::format("{} bytes of an unregistered buffer stay shared memory: {}",
                     part.pages.size_bytes(), std::strerror(error)));
   }
-  // What the program has moved elsewhere may still be its memory.
+  // Memory that the program has moved to another address may still be in use.
   if (all_private && gone_bytes == 0)
     ::fallocate(piece.file->descriptor.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                 static_cast<off_t>(piece.offset_bytes),

@@ -93,7 +93,7 @@ TEST(Statistics, NoSamplesHaveNothing) {
 }
 
 TEST(Statistics, TiesHaveNoSpreadAndTheirOwnMean) {
-  const double value = 0.1; // whose sums are not exact
+  const double value = 0.1; // 0.1 has no exact sums
   const Stats stats = stats_of(std::vector<double>(1000, value));
   for (const auto& each : {stats.min, stats.p50, stats.p90, stats.p99, stats.max, stats.mean})
     EXPECT_EQ(each.value(), value);

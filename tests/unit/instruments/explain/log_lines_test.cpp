@@ -1,4 +1,4 @@
-// Lines in blocks of any size, and who wrote them.
+// Lines in blocks of any size, and the processes that wrote them.
 #include "src/instruments/explain/log_lines.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Who computes, compiles or waits, and the verdict on a job.
+// Which processes compute, compile or wait, and the verdict on a job.
 #include <deque>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Processes of a recorded node: which are looked at, findings, and the report's section.
+// Processes of a recorded node: which are inspected, findings, and the report's section.
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 

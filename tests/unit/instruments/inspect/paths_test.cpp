@@ -99,7 +99,7 @@ TEST_F(PathsOfProcesses, TwoThatExchangedTheirNics) {
 }
 
 TEST_F(PathsOfProcesses, NoAlarmWhereNearNicsAreTaken) {
-  // Two GPUs share a NIC; that of the third GPU, which nobody uses, is further.
+  // Two GPUs share a NIC; that of the third GPU, which no process uses, is further.
   shmemctl::testing::NodeBuilder builder;
   const int tree = builder.pcie_switch(builder.host_bridge(0));
   builder.gpu(tree);
@@ -117,7 +117,7 @@ TEST_F(PathsOfProcesses, NoAlarmWhereNearNicsAreTaken) {
   all_.by_pid[101].queue_pairs[0].device = all_.by_pid[101].queue_pairs[1].device = "mlx5_0";
   EXPECT_TRUE(findings().empty());
   std::swap(all_.by_pid[100], all_.by_pid[101]);
-  // One of them alone was looked at, and the other has its queue pairs all the same.
+  // One of them alone was inspected, and the other has its queue pairs all the same.
   owned_.pop_front();
   EXPECT_TRUE(findings(false).empty());
 }

@@ -85,7 +85,8 @@ TEST(FencesOnHost, AnAtomicForTheHost) {
   });
 }
 
-/// A team of one signals nobody that it has arrived: its barrier still completes puts to other PEs.
+/// A team of one PE signals its arrival to no other PE: its barrier still completes puts to other
+/// PEs.
 TEST(FencesOnHost, ABarrierOfOne) {
   expect_data_before_signal([](const DeviceJob& job, std::uint64_t* signal, std::uint64_t round) {
     device::barrier<Block>(job, HostKernels::even);

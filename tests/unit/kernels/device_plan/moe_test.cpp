@@ -141,7 +141,7 @@ TEST(Moe, UnitsOfAllWarpsAreEachChunkOnce) {
       }
 }
 
-/// Units of any number of rows: each row has a slot that no other one has meanwhile, and its
+/// Units of any number of rows: each row has a slot that no other row uses at that time, and its
 /// barrier completes in turn.
 TEST(Moe, RowsFollowEachOtherInSlots) {
   std::mt19937 random(3);

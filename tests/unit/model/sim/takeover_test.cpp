@@ -1,4 +1,4 @@
-// Who carries the traffic of NICs that a what-if kills.
+// Which ports carry the traffic of NICs that a what-if kills.
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

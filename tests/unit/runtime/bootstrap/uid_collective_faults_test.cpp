@@ -152,7 +152,7 @@ TEST(UidCollectiveFaults, ALatePeIsATimeout) {
         throw;
       }
     } else {
-      // It is busy elsewhere until the other PE has timed out.
+      // This PE is busy with something else until the other PE has timed out.
       Bootstrap* stuck = &b;
       while (!given_up.load() && !deadline.passed())
         std::this_thread::yield();

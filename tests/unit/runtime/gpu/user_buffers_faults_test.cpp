@@ -77,7 +77,7 @@ TEST_P(GpuBufferFaults, NamesThePeThatHoldsOneTooLong) {
                              runtime.collectives().barrier(team_world);
                              if (runtime.pe() == 0)
                                buffers.remove(handle);
-                             else // its own deadline must not be the first to pass
+                             else // this PE's own deadline must not be the first to pass
                                std::this_thread::sleep_for(std::chrono::seconds(3 * timeout_s));
                              return {};
                            },

@@ -164,7 +164,7 @@ TEST(Messages, AWordThatThePeerDoesNotHaveIsRefused) {
                 [&] {
                   me.transport->atomic(0, heap_at(1, me.heap_bytes), {AtomicOp::add, 8, 1});
                 });
-          // An error that nobody waits for is reported at quiet.
+          // An error of an operation for which no thread waits is reported at quiet.
           expect_error(ExitCode::unavailable, {"of region 1 of PE 2", "no such word"}, [&] {
             me.transport->post_atomic(1, heap_at(2, me.heap_bytes + 8), {AtomicOp::add, 8, 1});
             me.transport->quiet(1);

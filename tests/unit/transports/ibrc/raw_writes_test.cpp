@@ -55,7 +55,7 @@ std::size_t wrong_bytes(const TransportPe& me, std::size_t offset, std::size_t s
 
 constexpr std::size_t raw_target = std::size_t{1} << 20; ///< offset of the first slot
 
-/// PE 0 writes `count` messages into slots of their own, in windows, and PE 1 looks at all of them.
+/// PE 0 writes `count` messages into slots of their own, in windows, and PE 1 checks all of them.
 void write_windows(FakeVerbs& fake, const Ports& ports, std::size_t size_bytes, std::size_t count,
                    std::size_t window, bool announces_last) {
   run_over(fake, [&](TransportPe& me) {

@@ -145,8 +145,8 @@ private:
   }
   void take(const View& view, bool acquire) { join(acquire ? me_.view : me_.loaded, view); }
 
-  /// A store that nobody must see at once needs no step of its own: a reader may take an older
-  /// message.
+  /// A store that no other thread must see at once needs no step of its own: a reader may take an
+  /// older message.
   template <class Act>
   void once(Act&& act) {
     if (stores_replayed_++ < me_.stores_made)

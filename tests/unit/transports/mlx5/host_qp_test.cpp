@@ -198,7 +198,7 @@ public:
   }
 };
 
-/// A QP that nobody serves, and the device's report about it.
+/// A QP that no thread serves, and the device's report about it.
 class UnservedQueue final : public HcaQp {
 public:
   UnservedQueue(std::unique_ptr<HcaQp> queue, const std::string& event)
@@ -258,7 +258,7 @@ TEST(Mlx5HostQueueErrors, AnEventEndsAWait) {
     EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
 }
 
-/// The job has failed elsewhere.
+/// The job has failed on another PE.
 class FailedHealth final : public JobHealth {
 public:
   void check() const override {

@@ -76,7 +76,7 @@ struct RecordBehindDoorbell : Base {
   inline static std::uint64_t held_value = 0;
 };
 TEST(Mlx5Mutants, RecordWrittenAfterTheDoorbell) {
-  // With one CQE nobody writes the other record.
+  // With one CQE the other record is never written.
   expect_found<OnMemory<RecordBehindDoorbell>>({.scripts = {"p"}, .mode = CqMode::collapsed},
                                                "deadlock");
 }

@@ -105,7 +105,7 @@ public:
 
   ForkWorld& world() { return world_; }
 
-  /// Waits until both are connected. Returns why UCX reaches nobody, or "".
+  /// Waits until both are connected. Returns why UCX reaches no PE, or "".
   std::string connected() {
     if (await(0, at_work) == skipped)
       return world_.slot(0).text.data();

@@ -26,10 +26,10 @@ TEST(UcxKey, AnythingElseIsRefused) {
   pieces[1].size_bytes = 0;
   expect_error(ExitCode::usage, {"piece 1"}, [&] { parse_key(to_key(pieces)); });
   pieces = two_pieces();
-  pieces[1].size_bytes = UINT64_MAX - 4000; // its end has no offset
+  pieces[1].size_bytes = UINT64_MAX - 4000; // the end of the piece has no offset
   expect_error(ExitCode::usage, {"piece 1"}, [&] { parse_key(to_key(pieces)); });
   pieces = two_pieces();
-  pieces[0].address = UINT64_MAX - 10; // its end has no address
+  pieces[0].address = UINT64_MAX - 10; // the end of the piece has no address
   expect_error(ExitCode::usage, {"piece 0"}, [&] { parse_key(to_key(pieces)); });
   pieces = two_pieces();
   pieces[0].packed.clear();

@@ -99,7 +99,7 @@ struct Output {
 Output output_of(const std::map<std::string, std::string>& variables) {
   const TemporaryFolder folder;
   const std::string out = folder.path() + "/out", err = folder.path() + "/err";
-  std::fflush(nullptr); // or the child writes what this process has not written yet
+  std::fflush(nullptr); // otherwise the child writes what this process has not written yet
   ForkedPes child(1, [&](int) {
     for (const auto& [name, value] : variables)
       ::setenv(name.c_str(), value.c_str(), 1);

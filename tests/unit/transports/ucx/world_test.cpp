@@ -100,7 +100,7 @@ TEST(UcxWorld, RegionsGrowInManySteps) {
   }
 }
 
-/// A region that is remapped elsewhere, and one that is read beyond its end.
+/// A region that is remapped at another address, and one that is read beyond its end.
 TEST(UcxWorld, KeysFollowTheRegion) {
   const std::string reason = run_transport_world(ucx("tcp"), [](TransportPe& me) {
     const std::uint64_t value = 77 + static_cast<unsigned>(me.pe);

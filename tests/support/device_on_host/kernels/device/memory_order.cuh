@@ -12,7 +12,7 @@
 
 namespace shmemctl::device {
 
-/// Who is waited for may need this core.
+/// The thread that is waited for may need this core.
 inline void host_before_load() {
   host_yield_polling();
   thread_local unsigned loads = 0;

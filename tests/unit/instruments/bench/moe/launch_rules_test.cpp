@@ -77,7 +77,7 @@ TEST(MoeLaunchRules, ADispatchWithoutACombineIsDropped) {
   calls.drop(); // there is no next call
   EXPECT_EQ(calls.refuse_dispatch(Phases::both), "");
   calls.dispatched(Phases::send);
-  calls.drop(); // its rows have not been received yet
+  calls.drop(); // the rows of this dispatch have not been received yet
   EXPECT_NE(calls.refuse_dispatch(Phases::both), "");
   calls.dispatched(Phases::receive);
   EXPECT_NE(calls.refuse_dispatch(Phases::both), "");

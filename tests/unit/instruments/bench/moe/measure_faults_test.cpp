@@ -1,4 +1,4 @@
-// The measurement on threads: what it finds, whom it names, and how it separates skew.
+// The measurement on threads: its findings, the ranks that it names, and how it separates skew.
 #include <gtest/gtest.h>
 
 #include <algorithm>

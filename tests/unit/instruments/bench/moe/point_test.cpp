@@ -73,7 +73,8 @@ TEST(MoePoint, WhatIsAskedForOtherwiseHasOtherParameters) {
   EXPECT_EQ(all[0].at("ranks"), 4);
 }
 
-/// On a machine that does something else, or has fewer cores than PEs, waits show who had a core.
+/// On a machine that is busy otherwise, or has fewer cores than PEs, waits show which PE had a
+/// core.
 TEST(MoePoint, NobodyIsSlowWhereOthersHeldTheCores) {
   MoeDrive drive = moe_drive(4, 16, 4, 128, 16);
   const Routing routing = make_routing(drive.setup.shape, drive.routing);

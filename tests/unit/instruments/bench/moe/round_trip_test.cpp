@@ -176,7 +176,7 @@ TEST(MoeHost, ADeadRankIsMaskedAndTheRestGoOn) {
   }
 }
 
-/// What it sends then goes where nobody reads.
+/// What the rank sends then goes into memory that no rank reads.
 TEST(MoeHost, AMaskedRankThatComesLateIsNoCorruption) {
   const int late = 1;
   MoeDrive drive = low_latency(moe_drive(3, 12, 4, 64, 11), Combine::partial);

@@ -86,7 +86,7 @@ TEST(MoeTune, FewerMultiprocessorsWinWithinTheNoiseOnly) {
   EXPECT_EQ(chosen_of({tried(24, 100, 0.1, true), tried(16, 101, 0.1)}).chosen, 0U);
   // As many: the backend's own choice, although another is slightly faster.
   EXPECT_EQ(chosen_of({tried(24, 100.2, 0.1, true), tried(24, 100, 0.1)}).chosen, 0U);
-  // Neither own: the faster.
+  // Neither of the fast ones is the backend's own choice: the faster one wins.
   EXPECT_EQ(chosen_of({tried(24, 200, 1, true), tried(24, 101, 1), tried(24, 100.9, 1)}).chosen,
             2U);
 }
@@ -102,7 +102,7 @@ TEST(MoeTune, WhatIsWrongOrWasNotMeasuredOnIsNotChosen) {
   EXPECT_FALSE(all_right({chosen_of(attempts)}));
 }
 
-/// Takes as long as its settings say: 300 us divided by warps, and a rank a little longer.
+/// Takes as long as its settings say: 300 us divided by warps, and one rank slightly longer.
 class PretendedBackend : public Backend {
 public:
   PretendedBackend(std::int32_t rank, std::int32_t wrong_warps)

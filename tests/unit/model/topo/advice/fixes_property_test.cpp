@@ -135,8 +135,8 @@ Job after_pasting(Job job, const Findings& findings) {
   return job;
 }
 
-/// What somebody could set who does not know how the tool searches: each choice of a transport with
-/// each choice of a prefix and of a list.
+/// Settings that a user could try without knowing how the tool searches: each choice of a transport
+/// with each choice of a prefix and of a list.
 std::vector<MappingRequest> attempts(const Node& node, const MappingRequest& request) {
   std::vector<MappingRequest> found;
   std::set<std::string> prefixes;

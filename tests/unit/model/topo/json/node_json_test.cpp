@@ -209,7 +209,8 @@ TEST(NodeJson, RefusesAModelWhosePartsPointNowhere) {
   const json good = topology_json(node);
   ASSERT_EQ(refusal(good), "");
   const Mutation mutations[] = {
-      {"/model/pci/1/parent", "1", "/topology/model/pci/1/parent"}, // its own parent: a circle
+      // an entry that is its own parent: a circle
+      {"/model/pci/1/parent", "1", "/topology/model/pci/1/parent"},
       {"/model/pci/0/parent", "1", "/topology/model/pci/0/parent"}, // child before parent
       {"/model/pci/0/parent", "-2", "/topology/model/pci/0/parent"},
       {"/model/pci/0/host_bridge", "0", "/topology/model/pci/0/host_bridge"},

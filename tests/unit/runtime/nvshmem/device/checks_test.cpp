@@ -280,7 +280,7 @@ TEST(NvshmemChecks, TheWordOfACallHoldsItsParts) {
   EXPECT_EQ(again.size_bytes, call.size_bytes);
 }
 
-/// The thread and the block of who makes the call.
+/// The thread and the block of the caller are named.
 TEST(NvshmemChecks, TheThreadIsNamed) {
   HostKernels kernels(1, checked_heap_bytes);
   kernels.check_calls(0);
@@ -411,7 +411,7 @@ TEST(NvshmemChecks, TransfersThatMayBeComplete) {
     nvshmem_putmem_nbi(job.heap, job.heap + 12288, 0, 0);       // nothing
     nvshmem_putmem_nbi(job.heap, job.heap + 12288, 64, 1);      // memory of the other PE
   });
-  // One thread's quiet is for all, and what other threads have under way is not looked at.
+  // One thread's quiet is for all, and transfers that other threads have under way are not checked.
   expect_silence({2, 3}, [](const DeviceJob& job) {
     const auto at =
         256 * static_cast<std::size_t>(device::Block::rank() + 3 * device::Grid::rank());

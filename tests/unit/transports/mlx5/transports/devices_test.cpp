@@ -1,4 +1,4 @@
-// What is below, who reaches whom, and what is said where nobody does.
+// The transport below, which PE reaches which, and the messages if none is reached.
 #include "tests/unit/transports/mlx5/transports/mlx5_world.h"
 #include "transports/rc/segment_key.h"
 

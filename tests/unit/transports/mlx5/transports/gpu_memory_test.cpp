@@ -86,7 +86,7 @@ TEST(Mlx5GpuMemory, IsReadAndWrittenByTheNicAlone) {
   }
 }
 
-/// The order of two NICs' writes in a GPU is nobody's promise.
+/// No specification promises the order of two NICs' writes in a GPU.
 TEST(Mlx5GpuMemory, OneNicCarriesATransferAndItsSignal) {
   FakeFabric fabric({{"mlx5_0", 1, true, ""}, {"mlx5_1", 1, true, ""}});
   EXPECT_EQ(run_on_fakes(

@@ -86,7 +86,8 @@ TEST(Mlx5Order, AnOrderThatIsNotThereIsFound) {
   }
 }
 
-/// Devices without atomics serve puts, gets and signals that are set; who asks for more is told.
+/// Devices without atomics serve puts, gets and signals that are set; other requests are refused
+/// with a message.
 TEST(Mlx5Order, WithoutAtomicsSignalsWaitForTheirPayload) {
   TransportWorldOptions wanted;
   wanted.options = emulated();

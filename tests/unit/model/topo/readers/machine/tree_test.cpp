@@ -112,7 +112,7 @@ TEST(CopiedTree, DistancesOfEveryClass) {
   machine.add_hca("0000:21:00.0", {"0000:10:02.0"}, 0);      // same host bridge
   machine.add_hca("0000:31:00.0", {"0000:30:01.0"}, 0);      // same NUMA node
   machine.add_hca("0000:41:00.0", {"0000:40:01.0"}, 1);      // other NUMA node
-  machine.add_hca("0000:51:00.0", {"0000:50:01.0"}, -1);     // nobody knows
+  machine.add_hca("0000:51:00.0", {"0000:50:01.0"}, -1);     // unknown NUMA node
   int number = 0;
   for (const char* address : {"0000:13:00.1", "0000:14:00.0", "0000:21:00.0", "0000:31:00.0",
                               "0000:41:00.0", "0000:51:00.0"})
