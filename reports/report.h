@@ -94,7 +94,7 @@ struct ResultRow {
   std::optional<RowPath> path = std::nullopt;  ///< the row's path, if it is known
   std::string limit_note = {};                 ///< why link_fraction may exceed 1
   std::optional<double> time_s = std::nullopt; ///< time that measuring and verifying the row took
-  /// Only of collectives: what nccl-tests calls so, from the median time.
+  /// Only for collectives: the value that nccl-tests calls so, from the median time.
   std::optional<double> algbw_GBps = std::nullopt, busbw_GBps = std::nullopt;
   std::vector<HistogramBin> histogram = {}; ///< all samples, if a histogram was asked for
   std::optional<RowWindows> windows = std::nullopt;

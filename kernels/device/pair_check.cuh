@@ -140,7 +140,7 @@ private:
     const std::uint64_t value = kernel_check::swap_value;
     expect(kernel_check::compare_swap, before,
            atomic_compare_swap(job_, swapped, before, value, peer_));
-    // Now another value is there: this one must change nothing.
+    // The word now has another value: this compare-and-swap must change nothing.
     expect(kernel_check::compare_swap, value,
            atomic_compare_swap(job_, swapped, before, std::uint64_t{1}, peer_));
   }

@@ -49,7 +49,7 @@ __device__ inline bool quiet(const DeviceJob& job) {
 
 namespace detail {
 
-/// If false, the report says so.
+/// Whether this PE is a member of the team. If not, the report says so.
 __device__ inline bool is_member(const DeviceJob& job, int team_number, const TeamView& team) {
   if (team_number == team_world || team.me >= 0)
     return true;

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Older architectures have none; launchers refuse them.
+/// Older architectures have no bulk copies; launchers refuse them.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 #define SHMEMCTL_BULK_ASM(...) asm volatile(__VA_ARGS__)
 #else

@@ -65,7 +65,8 @@ struct HighThroughputMemory {
 
 /// The result of notify(), in this rank's own memory.
 struct Plan {
-  std::int32_t* slots;  ///< [tokens][n_ranks]: index among my rows at that rank; -1: not sent there
+  /// [tokens][n_ranks]: index among my rows at that rank; -1: not sent to that rank.
+  std::int32_t* slots;
   std::int32_t* bases;  ///< [n_ranks]: index of my first row at that rank
   std::int32_t* counts; ///< [n_ranks][n_ranks]: row counts by source and destination rank
   std::int32_t*

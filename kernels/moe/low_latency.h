@@ -42,7 +42,7 @@ namespace shmemctl::moe {
 /// except those marked "own".
 struct LowLatencyState {
   static constexpr int ranks =
-      max_ranks;              ///< internode; intranode uses max_ranks_of_kernels of them
+      max_ranks; ///< most ranks of an internode job; intranode uses max_ranks_of_kernels
   std::uint64_t ready[ranks]; ///< by rank: the last combine whose outputs may be loaded
   /// By rank: the last dispatch that it has begun, stored before its first row, relaxed and
   /// unordered with the rows. For statistics only. Not set by ranks that are reached by a network:

@@ -97,7 +97,7 @@ json nics_chart(const Shown& one, const json& variant) {
   return chart.block();
 }
 
-/// Whether the listed NICs do not all carry the same.
+/// Whether the listed NICs do not all carry the same number of bytes.
 bool differs_by_nic(const json& variant) {
   return view::member(variant, "even") != true &&
          view::number(variant, "busiest_alike").value_or(1) <

@@ -13,7 +13,7 @@ namespace shmemctl {
 /// What a kernel waited for, or what failed.
 enum class WaitKind : std::uint64_t {
   word,      ///< a word of this PE: `expected`, `seen`; `offset_bytes` in the heap, or UINT64_MAX
-  cell,      ///< a team flag (barriers, collectives): the same, in the region of team flags
+  cell,      ///< a team flag (barriers, collectives): as for `word`, in the region of team flags
   blocks,    ///< grid barrier: `seen` of `expected` blocks have arrived
   team_size, ///< collective of team `expected`: `seen` members are too many
   no_member, ///< collective of team `expected`: this PE is not a member

@@ -73,7 +73,7 @@ struct TeamState {
   std::uint64_t epoch; ///< TeamSync::epoch when this use of the slot began; it continues counting
 };
 
-/// A free slot: this PE is not a member of any team there.
+/// A free slot: this PE is not a member of any team in it.
 inline constexpr TeamState free_team(std::uint64_t epoch) {
   return {0, -1, 0, 0, 1, 0, epoch};
 }

@@ -84,7 +84,7 @@ bool may_be_value(std::string_view word) {
          (word.front() != '-' || word.size() > max_flag_bytes);
 }
 
-/// Where the value ends that begins there.
+/// Where the value that begins at this position ends.
 std::size_t end_of_value(const std::string& text, std::size_t begin) {
   while (begin < text.size() && !ends_value(text[begin]))
     ++begin;

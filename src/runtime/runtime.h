@@ -59,7 +59,7 @@ struct RuntimeRequest {
   /// code that must tell the other PEs why this process exits. Runs on the thread that owns the
   /// runtime.
   std::function<void(FailureDetector*)> failure_detector_changed;
-  /// Once it is known where all PEs are, before anything is set up between them.
+  /// Called once it is known where all PEs are, before anything is set up between them.
   std::function<void(const Placement&)> hosts_known;
   /// The same on all PEs of a job whose outputs end up in one place: one PE prints what ends the
   /// job, by this function (on any thread), before the Error is thrown, which Error::printed() then

@@ -147,7 +147,7 @@ public:
   }
 
 private:
-  /// @param sound the ways over which the baseline holds; it fills them
+  /// @param sound filled with the paths over which the baseline holds
   bool judge(const LitmusVariant& variant, std::vector<std::string>& sound) const {
     std::vector<Shown> shown;
     for (const auto& [way, what] : try_all(variant)) {

@@ -185,7 +185,7 @@ struct TimedMemory : GpuMemory {
     __shared__ Parts all;
     return &all;
   }
-  /// A value that was loaded is there.
+  /// Forces a loaded value to have arrived.
   static __device__ void use(std::uint64_t value) {
     asm volatile("{\n\t.reg .pred never;\n\tsetp.eq.u64 never, %0, 0x7fedcba987654321;\n\t"
                  "@never trap;\n\t}" ::"l"(value)

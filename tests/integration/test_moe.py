@@ -186,7 +186,7 @@ class Success(MoeTest):
         self.assert_right(result, document)
         self.assertGreater(sum(document["moe"][0]["dispatch"]["crossing_bytes"]), 0)
         self.assertNotIn("flat", document["results"][0]["params"])
-        # High throughput cannot forward there: it sends rows directly, and says so.
+        # High throughput cannot forward on uneven nodes: it sends rows directly, and reports that.
         result, document = self.report(3, *uneven, "--verify-every", 1, nodes=2, env=wire)
         self.assert_right(result, document)
         self.assertEqual(document["results"][0]["params"]["nodes"], 2)

@@ -226,7 +226,7 @@ class InBrowser(Pages):
             self.assertGreater(len(rows), 100)
             # Two lines, and the space and the rule around them.
             self.assertLess(max(rows)[0], 2.5, max(rows)[1])
-            # All of a text is there, and a click shows it.
+            # The page contains all of a text, and a click shows it.
             lines = self.browser.evaluate("""(() => {
                 const text = [...document.querySelectorAll('#results .long')].find((one) => one.textContent.startsWith('the network'));
                 const before = text.getBoundingClientRect().height;

@@ -66,7 +66,7 @@ class Findings(CliTest):
                 report = json.dumps(document).encode()
                 self.assertEqual(run("report", "validate", "-", stdin=report)[0], 0)
                 self.assertIn(words, " ".join(run("report", "show", "-", stdin=report)[1].split()))
-                # A report that is read again lacks the same.
+                # A report that is read again lacks the same facts.
                 again = report_of("topo", "--from", "-", stdin=report)[1]
                 self.assertTrue(any(words in f["message"] for f in again["findings"]), again["findings"])
 

@@ -21,7 +21,7 @@ namespace shmemctl::test {
 /// How a child ended: "" if its function returned; what it threw; or "signal 9".
 using ChildEnds = std::vector<std::string>;
 
-/// A failed expectation in a child (GoogleTest's would be lost there).
+/// A failed expectation in a child (GoogleTest's would be lost in a child).
 inline void require(bool condition, const std::string& what) {
   if (!condition)
     throw std::runtime_error("not true: " + what);

@@ -47,7 +47,7 @@ std::vector<PortUse> ports_of_host(std::vector<PortUse> ports, const std::string
 /// Whether all transfers at that point go from one machine to another: a NIC that sends to its own
 /// machine does not need its wire. @param machine_of by PE
 bool leaves_machines(const Point& point, const std::vector<std::uint64_t>& machine_of);
-/// Why there is no limit where that is so: "no limit is known for ...".
+/// Why no limit by wire is known: "no limit is known for ...".
 std::string why_no_wire(const Point& point, const std::vector<std::uint64_t>& machine_of);
 
 struct LinkLimit {

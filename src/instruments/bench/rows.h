@@ -22,7 +22,7 @@ struct PointResult {
   const SamplePlan& plan;
   const std::vector<PeSamples>& samples; ///< by PE
   const Verification& verification;
-  std::uint64_t window = 1; ///< operations under way together, as the case really has them
+  std::uint64_t window = 1; ///< operations under way together, as the case really issues them
   FoundLimit link;          ///< limit of the path; a reference takes precedence over it
   std::optional<RowPath> path = std::nullopt;      ///< nothing where nothing was measured
   std::vector<std::vector<double>> window_us = {}; ///< by PE: PeSamples::window_us

@@ -11,7 +11,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// More points than anybody waits for; a smaller step than this makes them.
+/// More points than a user would wait for; only a very small step makes so many.
 constexpr std::size_t max_points = 4096;
 constexpr int max_in_window = 1 << 16;
 

@@ -31,7 +31,7 @@ bool had_gpus(const Report& bringup);
 
 /// Neither a GPU nor an RDMA device: what passes on such a machine says nothing about it.
 bool nothing_to_check(const Node& node);
-/// The finding that says so.
+/// The finding that nothing could be checked.
 Finding nothing_to_check_finding();
 
 /// Adds what the job reported to `report` (phases, results, measurement, findings) and its verdict.

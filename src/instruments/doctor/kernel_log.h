@@ -26,7 +26,7 @@ struct KernelMessage {
   std::string source; ///< the text of the reference, not its name
 };
 
-/// Throws Error (usage) with the line and what was expected there.
+/// Throws Error (usage) with the line and what was expected in it.
 std::vector<KernelMessage> parse_kernel_messages(const std::string& text,
                                                  const std::string& subject);
 /// The catalogue that is embedded in this binary.

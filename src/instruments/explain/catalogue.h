@@ -22,7 +22,7 @@ struct Message {
   Severity severity = Severity::error;
   std::vector<LinePattern> patterns; ///< patterns, of which any one suffices
   std::string cause, fix;
-  std::string source; ///< URL of the documentation, thread or source that says so
+  std::string source; ///< URL of the documentation, thread or source with that statement
   std::vector<std::string> examples;
 };
 

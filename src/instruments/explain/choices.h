@@ -1,4 +1,4 @@
-// What a rank chose, from the lines in which its libraries say so.
+// What a rank chose, from the lines in which its libraries report it.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ struct ListedDevice {
   std::string link;
 };
 
-/// What a process is and chose, as far as its lines say so.
+/// What a process is and chose, as far as its lines tell.
 struct ProcessSetup {
   std::optional<int> rank;   ///< in the largest communicator, or the PE
   std::optional<int> nranks; ///< ranks of that communicator

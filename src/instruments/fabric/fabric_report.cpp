@@ -396,7 +396,7 @@ Finding finding_of(const LossVerdict& verdict, const Result& result) {
                       host)};
 }
 
-/// The finding about its bandwidth says so.
+/// Whether the finding about its bandwidth reports the loss.
 bool is_said(const LossVerdict& verdict, const std::vector<Verdict>& slow) {
   return std::any_of(slow.begin(), slow.end(), [&](const Verdict& other) {
     const std::vector<int>& hosts = other.suspect.hosts;

@@ -17,7 +17,7 @@ struct Endpoint {
 struct Pairing {
   int first = 0, second = 0;
 };
-/// No PE is in two of them.
+/// No PE is in two of the pairings.
 using Round = std::vector<Pairing>;
 
 /// Every pair of hosts once for each rail, in O(hosts) rounds: the circle method, by which all

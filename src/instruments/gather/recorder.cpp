@@ -450,7 +450,7 @@ void Recorder::record_mapped_libraries() {
       sysroot_.live() ? sysroot_.read_link("/proc/self/ns/mnt").value_or("") : "";
   for (const int pid : pids_) {
     const auto files = inspect::read_maps(sysroot_, pid);
-    // As inspect looks for them: a process may see other files.
+    // The same test as that of inspect: a process may see other files.
     const bool elsewhere = sysroot_.live()
                                ? sysroot_.read_link(proc(pid) + "/ns/mnt").value_or(own) != own
                                : sysroot_.is_directory(proc(pid) + "/root");

@@ -75,7 +75,7 @@ void add_rdma_counters(const Sysroot& sysroot, MeasuredPort& port, bool first_po
   const std::string folder = fmt::format("{}/ports/{}", device, port.port);
   const bool standard = add_folder(sysroot, port, folder + "/counters");
   const bool own = add_folder(sysroot, port, folder + "/hw_counters");
-  // EFA puts commands and failures there.
+  // EFA puts commands and failures into this folder.
   const bool devices = first_port && add_folder(sysroot, port, device + "/hw_counters");
   if (!standard && !own && !devices)
     port.missing.push_back(folder + "/counters and hw_counters");

@@ -34,7 +34,7 @@ struct NicThresholds {
 };
 
 /// The format is described in the file itself (nic_thresholds.conf). Throws Error (usage) with the
-/// line and what was expected there.
+/// line and what was expected in it.
 NicThresholds parse_nic_thresholds(const std::string& text, const std::string& subject);
 
 /// The thresholds file that is embedded in this binary.

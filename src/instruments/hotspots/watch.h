@@ -23,7 +23,7 @@ struct WatchFacts {
   std::optional<CommandEnd> command;
 };
 
-/// Reads counters when the caller says so.
+/// Reads counters when the caller requests it.
 class HotspotWatch {
 public:
   HotspotWatch(const Sysroot& sysroot, const Node& node);

@@ -203,7 +203,7 @@ Inspection Inspector::inspect(const Selection& selection, double window_s) {
   const int first = pids.empty() ? 0 : pids.front();
   const bool watches = live && window_s > 0 && !pids.empty();
   const std::vector<PortBytes> ports_before = read_port_bytes(sysroot_, first);
-  std::vector<Skipped> unused; // the second reading tells the same
+  std::vector<Skipped> unused; // the second reading reports the same skipped parts
   const TcpBytesByInode tcp_before = watches ? read_tcp_bytes(sysroot_, unused) : TcpBytesByInode();
   const GpuProcesses gpus = pids.empty() ? GpuProcesses() : gpu_driver_.processes(sysroot_);
   const auto nvlinks_before =

@@ -24,7 +24,7 @@ std::optional<T> value_at(std::string_view bytes, std::uint64_t offset) {
   return value;
 }
 
-/// The text that starts there; "" if it does not end within the table.
+/// The text that starts at that offset; "" if it does not end within the table.
 std::string text_at(std::string_view table, std::uint64_t offset) {
   if (offset >= table.size())
     return {};

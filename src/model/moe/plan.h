@@ -28,7 +28,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::int32_t count_of_ranks(RankMask ranks) {
     ++count;
   return count;
 }
-/// The i-th of them, in order; there are more than i.
+/// The i-th rank of the mask, in order; the mask has more than i.
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t ith_rank(RankMask ranks, std::int32_t i) {
   for (; i > 0; --i)
     ranks &= ranks - 1;

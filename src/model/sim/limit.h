@@ -7,7 +7,7 @@
 
 namespace shmemctl::sim {
 
-/// Quantities that differ by less than this share are the same: no text shows the difference.
+/// Quantities that differ by less than this share count as equal: no text shows the difference.
 inline constexpr double same_within = 0.005;
 
 /// "node 0 mlx5_0/1 out" if one link of the group is busy longest. If several are, how many, so

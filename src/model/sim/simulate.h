@@ -53,7 +53,7 @@ struct ClassResult {
 struct Result {
   const Cluster* cluster = nullptr;
   bool exact_bytes = true;              ///< `bytes` is exact
-  bool exact_times = true;              ///< every step is the same
+  bool exact_times = true;              ///< all steps are equal
   int steps = 0;                        ///< steps of each class
   Sampling sampling = Sampling::tokens; ///< which method was used; never automatic
   std::vector<ClassResult> classes;

@@ -62,7 +62,7 @@ bool Acceptor::challenge(Pending& pending) {
   pending.handshake = Handshake{*nonce, random_nonce()};
   const Bytes frame = encode_frame(FrameKind::challenge, encode_nonce(pending.handshake->listener));
   pending.reader.reset();
-  // It is the first that is sent there: it fits, or the connection has ended.
+  // It is the first data that is sent on this connection: it fits, or the connection has ended.
   return pending.socket.send_some(frame.data(), frame.size()) == frame.size();
 }
 

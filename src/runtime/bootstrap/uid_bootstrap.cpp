@@ -223,7 +223,7 @@ Secret parse_secret(std::string_view hex) {
   return secret;
 }
 
-/// The part is not shown: an id that was pasted twice has its secret in there.
+/// The part is not shown: if an id was pasted twice, the part contains its secret.
 SocketAddress parse_address(const std::string& part, std::size_t number) {
   try {
     return parse_foreign_address(part);

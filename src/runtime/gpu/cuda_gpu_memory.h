@@ -35,7 +35,8 @@ public:
   GpuRegion& heap() { return *heap_; }
   GpuRegion& cells() { return *cells_; }
   RegionView view(int region) const;
-  /// By PE: "" if its memory is mapped here, and this PE's there; else why not.
+  /// By PE: "" if its memory is mapped here, and this PE's memory is mapped by that PE; else why
+  /// not.
   const std::vector<std::string>& why_not_mapped() const { return why_not_mapped_; }
   bool is_host_memory() const { return kind_ == "host"; }
   /// For NICs; nullptr if it is the host's.

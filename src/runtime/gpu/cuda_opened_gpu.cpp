@@ -22,7 +22,7 @@ int ordinal_of(const cuda::Driver& driver, const std::string& pci_address) {
   return -1;
 }
 
-/// -1 if it is not there: then `why` says so.
+/// -1 if the device does not exist: then `why` says so.
 int choose_device(const cuda::Driver& driver, const GpuPreference& preference, std::string& why) {
   const auto count = static_cast<int>(driver.devices().size());
   if (preference.device >= count) {

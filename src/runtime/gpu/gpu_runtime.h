@@ -77,7 +77,7 @@ public:
   virtual std::shared_ptr<const DeviceMemory> device_memory() const = 0;
   /// For host-initiated operations on mapped PEs.
   virtual CopyEngine& copies() = 0;
-  /// More of the same, for the agent of staged transfers.
+  /// Another copy engine, for the agent of staged transfers.
   virtual std::shared_ptr<CopyEngine> agent_copies() = 0;
   /// Sets up the proxy or IBGDA by which kernels reach PEs that are not mapped; called after the
   /// regions are published. `inputs` has what the runtime provides for it: transports, options of

@@ -201,7 +201,7 @@ private:
     return taken;
   }
 
-  /// Reads what is there; true if there may be more.
+  /// Reads what has arrived; true if there may be more.
   bool receive(std::size_t& missing) {
     for (int count = 0; count < datagrams_per_pass; ++count) {
       std::optional<Received> received = receive_one();

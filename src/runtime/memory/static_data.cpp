@@ -285,7 +285,7 @@ private:
 /// The pages of the variables while they are shared.
 class SharedPages {
 public:
-  /// Shares them. Throws Error (unavailable).
+  /// Shares the pages. Throws Error (unavailable).
   SharedPages(const DataLayout& layout, HeapBacking& backing)
       : base_(at(layout.pages.begin)), size_bytes_(layout.pages.size_bytes()),
         constants_(layout.constants), gaps_(layout.gaps) {

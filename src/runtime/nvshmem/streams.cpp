@@ -131,7 +131,7 @@ int sync(nvshmem_team_t team, cudaStream_t stream) {
 
 extern "C" {
 
-// Blocking and not are the same: later work of the stream comes after either.
+// Blocking and non-blocking calls are the same: later work of the stream comes after either.
 #define NVSHMEM_COMPAT_MOVES(PUT, GET, T, bytes)                                                   \
   void nvshmemx_##PUT##_on_stream(T* dest, const T* source, size_t nelems, int pe,                 \
                                   cudaStream_t stream) {                                           \

@@ -55,7 +55,7 @@ public:
   virtual void* allocate(std::size_t size_bytes, std::size_t alignment_bytes) = 0;
   /// Collective, with a barrier at the beginning.
   virtual void free(void* address) = 0;
-  /// Size of the block that begins there; 0 if none does.
+  /// Size of the block that begins at that address; 0 if none does.
   virtual std::size_t block_bytes(const void* address) const = 0;
   /// Whether any transport reaches that PE.
   virtual bool reachable(int pe) const = 0;

@@ -162,7 +162,8 @@ private:
       }
     mapped_ = !routes_.to.empty() && !on_gpu();
     for (const int pe :
-         routes_.to) // not where memory is mapped, and a network is used all the same
+         // not if memory is mapped, and a network is used nevertheless
+         routes_.to)
       mapped_ = mapped_ && context().rma.mapped_address(context().memory, 1, pe);
     fill(source_bytes(point().size_bytes));
   }

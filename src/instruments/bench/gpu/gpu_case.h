@@ -75,7 +75,7 @@ protected:
   void run(const char* step, CallScope scope, int ctas, int threads,
            const std::function<std::string(const KernelLaunch&)>& launcher);
   void fill(std::byte* area, std::size_t size_bytes, int pe);
-  /// The first byte of an area of slots that its operations cannot have left there.
+  /// The first byte of an area of slots that its operations cannot have left in it.
   std::optional<WrongByte> check(const std::byte* area, const PatternSlots& slots,
                                  const std::string& what);
   /// That memory, in memory of the host.

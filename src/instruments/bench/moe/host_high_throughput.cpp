@@ -98,7 +98,7 @@ private:
   std::vector<std::vector<std::uint16_t>> biases_; ///< by token
   std::vector<std::int32_t> counts_;               ///< [source][destination]
   std::vector<std::int32_t> expert_counts_;
-  std::vector<std::int32_t> relays_;          ///< by node: rows that go there
+  std::vector<std::int32_t> relays_;          ///< by node: rows that go to that node
   std::vector<std::vector<Relayed>> relayed_; ///< by node
   std::uint64_t counts_epoch_ = 0, epoch_ = 0, back_epoch_ = 0;
 };
@@ -234,7 +234,7 @@ void HighThroughput::signal_rows() {
       signal(words(layout_.signals.rows) + me_, epoch_, rank);
 }
 
-/// Until what each rail brings is there. @param is_there by node
+/// Waits until the data of each rail has arrived. @param is_there by node
 void HighThroughput::wait_for_rails(const std::function<bool(std::int32_t)>& is_there,
                                     const char* step, Times& times) {
   std::vector<Awaited> all;

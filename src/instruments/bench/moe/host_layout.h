@@ -11,8 +11,8 @@ struct HostSignals {
   std::size_t ready = 0;      ///< [rank]: it has entered, and its memory may be written; epoch.
                               ///< Low latency: it has begun that dispatch
   std::size_t counts = 0;     ///< [2][rank]: epoch of the counts that have arrived
-  std::size_t rows = 0;       ///< [rank]: all its rows are there; epoch. Low latency: [2][rank],
-                              ///< with their count
+  std::size_t rows = 0;       ///< [rank]: epoch of the rows that have all arrived. Low latency:
+                              ///< [2][rank], with their count
   std::size_t relayed = 0;    ///< [node]: rows to forward have arrived; with their count
   std::size_t ready_back = 0; ///< [rank]: as `ready`, of a combine
   std::size_t rows_back = 0;  ///< [rank]: as `rows`, of a combine

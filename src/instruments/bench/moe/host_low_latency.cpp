@@ -240,7 +240,7 @@ void LowLatency::receive_all(Times& times) {
   rma_.quiet();
 }
 
-/// @return by rank: how many rows went there
+/// @return by rank: how many rows went to that rank
 std::vector<std::int32_t> LowLatency::send_rows() {
   std::vector<std::int32_t> next(as_size(n_));
   for (std::int32_t token = 0; token < tokens(); ++token) {

@@ -40,7 +40,8 @@ struct Point {
   /// PEs share CPUs (`bench-oversubscribed`): then a rank waits for another's time slice, and none
   /// is called slow but the straggler.
   std::optional<Finding> oversubscribed = {};
-  /// Other threads held a PE's CPU for much of the time (`bench-interference`): the same.
+  /// Other threads held a PE's CPU for much of the time (`bench-interference`): as for
+  /// `oversubscribed`.
   std::optional<Finding> disturbed = {};
   ByteCount count = ByteCount::own; ///< the count whose bytes ResultRow::counted_GBps uses
   CallStart start = {};             ///< how each timed call starts

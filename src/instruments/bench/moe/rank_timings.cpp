@@ -56,7 +56,7 @@ std::vector<json> read_all(const std::vector<std::string>& texts) {
   return all;
 }
 
-/// By call, the most of the ranks that are there. @param of_pe gives a rank's list
+/// By call, the largest value of the ranks that are present. @param of_pe gives a rank's list
 template <class OfPe>
 std::vector<double> slowest(const std::vector<json>& all, const OfPe& of_pe) {
   std::vector<double> most;

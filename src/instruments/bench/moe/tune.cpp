@@ -50,7 +50,7 @@ public:
     }
     share();
     std::vector<std::size_t> last = finalists();
-    // In turn: what the machine does meanwhile happens to all of them.
+    // In turn, so that disturbances of the machine affect all attempts.
     for (int i = 0; i < effort_.iterations; ++i) {
       if (i % 16 == 0 || progress_.is_due())
         step(fmt::format("the best {}, call {} of {}", last.size(), i + 1, effort_.iterations));

@@ -374,7 +374,7 @@ std::vector<EnvChange> transport_changes(const Node& node, const MappingRequest&
   for (const EnvChange& remote : remote_transport_changes(request))
     for (const EnvChange& prefix : prefix_changes(node, remote.applied_to(request), optimal))
       changes.push_back(joined(remote, prefix));
-  // DeepEP enables IBGDA itself: it cannot be disabled there.
+  // DeepEP enables IBGDA itself: no setting of the user disables it.
   if (request.nvshmem.transport == NvshmemTransport::ibgda && request.world == World::node) {
     const NvshmemTransport proxy = request.nvshmem.proxy_transport;
     const bool unknown = !request.nvshmem.unknown_transport.empty();

@@ -752,7 +752,7 @@ Node read_nccl_xml(const std::string& text, const std::string& subject) {
   const XmlElement root = parse_xml(text, subject);
   check_root(root, subject);
   Node node = nccl::node_of_system(root, subject);
-  // NCCL writes version 1, AMD's RCCL 2; both say the same.
+  // NCCL writes version 1, AMD's RCCL 2; the content is the same.
   const std::string version = root.get("version");
   if (version != "1" && version != "2")
     node.notes.push_back("the XML's version is " +

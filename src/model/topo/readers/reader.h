@@ -45,7 +45,7 @@ Node read_recorded(const std::string& text, const std::string& subject,
 /// Reads the machine under `sysroot`: CPUs and NUMA nodes through hwloc, PCI, RDMA and network
 /// devices from sysfs, and, if the root is live, GPUs through NVML. Never throws for missing data.
 Node read_machine(const Sysroot& sysroot);
-/// The same, but uses this NVML library, whatever the root is.
+/// As above, but uses this NVML library, whatever the root is.
 Node read_machine(const Sysroot& sysroot, const std::string& nvml_library);
 
 } // namespace shmemctl

@@ -79,7 +79,7 @@ TEST(EngineJob, TheBatchIsTheOneOfTheFastestPe) {
   };
   const std::vector<PeResult> results = run_fork_job({.n_pes = 2, .body = body});
   EXPECT_EQ(results[0].text.substr(0, 4), "256 ");
-  // All PEs did the same.
+  // All PEs got the same numbers.
   EXPECT_EQ(results[0].text.substr(4), results[1].text.substr(2));
 }
 

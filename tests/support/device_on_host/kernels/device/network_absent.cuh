@@ -75,7 +75,7 @@ public:
   /// Before the kernels run.
   void linger() { lingers_ = true; }
   bool lingers() const { return lingers_; }
-  /// Before the kernels run: of all PEs the same, or nullptr.
+  /// Called before the kernels run: the same object for all PEs, or nullptr.
   void keep_in(HostFlight* flight) { flight_ = flight; }
   HostFlight* flight() const { return flight_; }
 

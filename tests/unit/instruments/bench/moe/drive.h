@@ -26,7 +26,7 @@ struct MoeDrive {
   bool gated = false;
   /// NetworkOnlyTransport takes its time in the first dispatch of the rank that the mutation is of.
   bool slow_deliveries = false;
-  /// For mutations by which rows arrive while others read them: all stop then.
+  /// For mutations by which rows arrive while other ranks read them: then all ranks stop.
   bool dispatch_only = false;
 };
 

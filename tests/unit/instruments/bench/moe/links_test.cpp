@@ -234,7 +234,7 @@ TEST(MoeNvlinks, WhatIsNotCountedHasItsReason) {
   use.counted.out_bytes = use.counted.in_bytes =
       unknown<std::uint64_t>("none of its 18 NVLinks is active");
   add_nvlink_use(use, all);
-  use.ranks = {2}; // of the same GPU, which has read the same
+  use.ranks = {2}; // the same GPU, which has read the same counter
   add_nvlink_use(use, all);
   use.host = "n2"; // another GPU with the same address
   use.ranks = {1};

@@ -100,7 +100,7 @@ TEST(MoePoint, NobodyIsSlowWhereOthersHeldTheCores) {
     const Summary summary = summary_of(noisy, rows_of(noisy));
     EXPECT_NE(summary.bounded_by.find(busy.message), std::string::npos) << summary.bounded_by;
     EXPECT_EQ(summary.to_try, busy.fix);
-    // A delay that was asked for is found all the same.
+    // A requested delay is found all the same.
     noisy.straggler = std::pair{2, 400.0};
     EXPECT_EQ(verdicts_of(noisy, dispatch).size(), 1U);
   }
