@@ -27,11 +27,12 @@ public:
     Scope::sync();
     epoch_ = team_.cells->collective_epoch + 1;
     done_ = (team_.cells->large_collectives + 1) * plan::whole_count;
-    bool ok = true, released = false;
+    bool ok = true;
+    FlagRelease release;
     if (share_.part == 0)
       for (int i = Scope::rank(); i < team_.n; i += Scope::size())
         if (i != team_.me) // release: others may read the source that this scope has written
-          ok = set_flag(job_, &team_.cells->entered[team_.me], epoch_, team_.pe(i), released) && ok;
+          ok = set_flag(job_, &team_.cells->entered[team_.me], epoch_, team_.pe(i), release) && ok;
     return ok;
   }
   /// Waits until that member has entered.
@@ -50,11 +51,11 @@ public:
   __device__ bool begin_collect(std::uint64_t size_bytes) {
     bool ok = begin();
     collect_ = team_.cells->collects + 1;
-    bool released = false;
+    FlagRelease release;
     if (share_.part == 0)
       for (int i = team_.me + 1 + Scope::rank(); i < team_.n; i += Scope::size())
         ok = set_flag(job_, &team_.cells->sizes[team_.me], plan::size_word(size_bytes, collect_),
-                      team_.pe(i), released) &&
+                      team_.pe(i), release) &&
              ok;
     return ok;
   }
@@ -138,13 +139,14 @@ private:
 
   /// Adds `count` to this member's done flag at all members.
   __device__ bool set_done_flags(std::uint64_t count) {
-    bool ok = true, released = false;
+    bool ok = true;
+    FlagRelease release;
     std::uint64_t* const own_flag = &team_.cells->done[team_.me];
     for (int i = Scope::rank(); i < team_.n; i += Scope::size())
       if (std::uint64_t* const there = peer_flag(job_, own_flag, team_.pe(i)))
-        add_release(there, count);
+        release.mapped.add(there, count);
       else // the whole, by one part: no one else writes the word
-        ok = set_flag(job_, own_flag, done_, team_.pe(i), released) && ok;
+        ok = set_flag(job_, own_flag, done_, team_.pe(i), release) && ok;
     return ok;
   }
 
