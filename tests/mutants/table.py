@@ -169,6 +169,9 @@ DEVICE = [
     Mutant("REDUCE_WAIT", "a reduction waits until all have begun before it loads", (HOST, LITMUS), [
         Edit(LARGE, "return Scope::all(wait_my_share() && ok);", "return Scope::all(ok);"),
     ]),
+    Mutant("GATHER_WAIT", "a gather to all members together waits until they have begun before it stores", (HOST,), [
+        Edit(LARGE, "  load();\n  if (!collective.wait_flags())\n    return false;\n", "  load();\n"),
+    ]),
     Mutant("COLLECTIVE_SYNC", "sync of the scope before it counts its part as done", (HOST, LITMUS), [
         Edit(LARGE, "    ok = wait_my_share() && ok;\n    Scope::sync();", "    ok = wait_my_share() && ok;\n"),
     ]),
