@@ -28,7 +28,7 @@ public:
     epoch_ = team_.cells->collective_epoch + 1;
     done_ = (team_.cells->large_collectives + 1) * plan::whole_count;
     bool ok = true;
-    FlagRelease release;
+    FlagRelease<Scope> release;
     if (share_.part == 0)
       for (int i = Scope::rank(); i < team_.n; i += Scope::size())
         if (i != team_.me) // release: others may read the source that this scope has written
@@ -53,7 +53,7 @@ public:
   __device__ bool begin_collect(std::uint64_t size_bytes) {
     bool ok = begin();
     collect_ = team_.cells->collects + 1;
-    FlagRelease release;
+    FlagRelease<Scope> release;
     if (share_.part == 0)
       for (int i = team_.me + 1 + Scope::rank(); i < team_.n; i += Scope::size())
         ok = set_flag(job_, &team_.cells->sizes[team_.me], plan::size_word(size_bytes, collect_),
@@ -142,7 +142,7 @@ private:
   /// Adds `count` to this member's done flag at all members.
   __device__ bool set_done_flags(std::uint64_t count) {
     bool ok = true;
-    FlagRelease release;
+    FlagRelease<Scope> release;
     std::uint64_t* const own_flag = &team_.cells->done[team_.me];
     for (int i = Scope::rank(); i < team_.n; i += Scope::size())
       if (std::uint64_t* const there = peer_flag(job_, own_flag, team_.pe(i)))
@@ -237,9 +237,9 @@ __device__ inline bool send_together(const DeviceJob& job, const TeamView& team,
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
       if (place.at < pieces.words)
-        words[i] = Local::load(
-            pieces.from + static_cast<std::uint64_t>(member_of(place.turn)) * pieces.stride +
-            place.at);
+        words[i] = Local::load(pieces.from +
+                               static_cast<std::uint64_t>(member_of(place.turn)) * pieces.stride +
+                               place.at);
       advance(place);
     }
   };

@@ -180,8 +180,8 @@ __device__ inline void fence_system() {
 
 /// Releases of several words by one thread: one fence and then relaxed accesses, which is a release
 /// pattern of PTX for each of the words. With a release for each word, every one from the second on
-/// would wait until the word before it has been acknowledged: 1.9 us over NVLink (H100). Covers what
-/// the thread has done or seen before the first of the words, not what it does between them.
+/// would wait until the word before it has been acknowledged: 1.9 us over NVLink (H100). Covers
+/// what the thread has done or seen before the first of the words, not what it does between them.
 class SharedRelease {
 public:
   __device__ void add(std::uint64_t* at, std::uint64_t value) {

@@ -66,7 +66,7 @@ __device__ inline bool is_member(const DeviceJob& job, int team_number, const Te
 template <class Scope>
 __device__ inline bool sync_all_to_all(const DeviceJob& job, const TeamView& team) {
   std::uint64_t* const own_flag = &team.cells->arrived[team.me];
-  FlagRelease release;
+  FlagRelease<Scope> release;
   for (int i = Scope::rank(); i < team.n; i += Scope::size())
     if (std::uint64_t* const there = peer_flag(job, own_flag, team.pe(i)); i != team.me && there)
       // A release that covers what the scope's threads did before their preceding sync.
