@@ -276,23 +276,22 @@ TEST(CollectivesOnHost, GathersSentTogether) {
       expect_gathers_of_the_round(2, {2, 2}, size_bytes, to_each, false);
       expect_gathers_of_the_round(3, {2, 3}, size_bytes, to_each, false);
       expect_gathers_of_the_round(4, {2, 2}, size_bytes, to_each, false);
-      expect_gathers_of_the_round(8, {1, 2}, size_bytes, to_each, false);
+      expect_gathers_of_the_round(8, {1, 4}, size_bytes, to_each, false);
     }
   for (const std::size_t size_bytes : {std::size_t{128}, std::size_t{250}})
     expect_gathers_of_the_round(4, {2, 2}, size_bytes, false, true);
 }
 TEST(CollectivesOnHost, AGatherSentTogetherEndsAndNamesThePeer) {
-  HostKernels kernels(4, heap_bytes, 0.05);
+  HostKernels kernels(2, heap_bytes, 0.05);
   std::atomic<int> failed{0};
   kernels.run({1, 2}, [&](const DeviceJob& job) {
-    if (job.pe == 3)
-      return;
-    if (!device::detail::gather_large<Block>(job, device::team_view(job, HostKernels::world),
+    if (job.pe == 0 &&
+        !device::detail::gather_large<Block>(job, device::team_view(job, HostKernels::world),
                                              job.heap, job.heap + heap_bytes / 2, 128, 0, {0, 1}))
       failed += 1;
   });
-  EXPECT_EQ(failed, 6);
-  EXPECT_EQ(kernels.report(0).peer, 3);
+  EXPECT_EQ(failed, 2);
+  EXPECT_EQ(kernels.report(0).peer, 1);
 }
 
 /// Collectives whose peer never arrives end, too.
