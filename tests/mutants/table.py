@@ -126,7 +126,7 @@ DEVICE = [
         Edit(SYNC, "  Scope::sync();\n  const TeamView team", "  const TeamView team"),
     ]),
     Mutant("BARRIER_RELEASE", "release of a barrier's arrival", (HOST, LITMUS), [
-        Edit(SYNC, "add_release(there, 1);", "add_relaxed(there, 1);"),
+        Edit(SYNC, "release.mapped.add(there, 1);", "add_relaxed(there, 1);"),
     ]),
     Mutant("BARRIER_ALONE", "quiet of a barrier with one member", (HOST,), [
         Edit(SYNC, "  if (completes && team.n == 1)\n    quiet();\n", ""),
@@ -145,10 +145,10 @@ DEVICE = [
         Edit(SYNC, "store_release_device(generation, after);", "store_relaxed(generation, after);"),
     ]),
     Mutant("FLAG_RELEASE", "release of the flags of barriers and collectives", (HOST, LITMUS), [
-        Edit(ADDRESS, "    store_release(there, value);", "    store_relaxed(there, value);"),
+        Edit(ADDRESS, "    release.mapped.store(there, value);", "    store_relaxed(there, value);"),
     ]),
     Mutant("NETWORK_FLAG_FENCE", "fence before the flags of barriers and collectives that go over the network", (HOST,), [
-        Edit(ADDRESS, "  if (!released)\n    network_release();\n", ""),
+        Edit(ADDRESS, "  if (!release.over_network)\n    network_release();\n", ""),
     ]),
     # Collectives.
     Mutant("MUST_WAIT", "wait until all have left the collective whose buffer is used again", (HOST,), [
@@ -169,11 +169,14 @@ DEVICE = [
     Mutant("REDUCE_WAIT", "a reduction waits until all have begun before it loads", (HOST, LITMUS), [
         Edit(LARGE, "return Scope::all(wait_my_share() && ok);", "return Scope::all(ok);"),
     ]),
+    Mutant("GATHER_WAIT", "a gather to all members together waits until they have begun before it stores", (HOST,), [
+        Edit(LARGE, "  load();\n  if (!collective.wait_flags())\n    return false;\n", "  load();\n"),
+    ]),
     Mutant("COLLECTIVE_SYNC", "sync of the scope before it counts its part as done", (HOST, LITMUS), [
         Edit(LARGE, "    ok = wait_my_share() && ok;\n    Scope::sync();", "    ok = wait_my_share() && ok;\n"),
     ]),
     Mutant("COLLECTIVE_RELEASE", "release of a collective's end", (HOST, LITMUS), [
-        Edit(LARGE, "add_release(there, count);", "add_relaxed(there, count);"),
+        Edit(LARGE, "release.mapped.add(there, count);", "add_relaxed(there, count);"),
     ]),
     Mutant("COLLECTIVE_BLOCK_FENCE", "acquire and release of the count of a collective's parts, with a network",
            (HOST, LITMUS), [
