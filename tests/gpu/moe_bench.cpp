@@ -131,8 +131,6 @@ public:
   Way way(const std::string& name, const Tuning& tuning, MoeRank::RowsAt rows_at, bool notify,
           bool after_notify) {
     const auto call = [this, tuning, rows_at, notify, after_notify] {
-      if (rows_at == MoeRank::RowsAt::copied && after_notify)
-        rank_.copy_rows();
       if (notify)
         rank_.notify(nullptr, after_notify);
       rank_.dispatch(tuning, rows_at, after_notify);
@@ -148,7 +146,6 @@ public:
   }
   Way way_of_combine(const std::string& name, const std::function<void()>& call) {
     return {name, call, [this, call] {
-              rank_.poison_copied_outputs();
               rank_.poison_results();
               call();
               return rank_.check_combined();
@@ -168,7 +165,6 @@ public:
     prepare_combine();
     for (const int sms : all_sms)
       variants_of_combine(sms);
-    combines_without_sms();
   }
   void variants_of_dispatch(int sms) {
     using RowsAt = MoeRank::RowsAt;
@@ -181,17 +177,12 @@ public:
                                std::to_string(one.stages),
                            tuning, RowsAt::in_place, false, false));
     }
-    Tuning few = own; // for the metadata
-    few.sms = std::min(sms, 4);
-    ways.push_back(way("copied", few, RowsAt::copied, false, false));
     compare("dispatch", own, ways);
     compare("notify+dispatch", own,
             {way("in order", own, RowsAt::in_order, true, false),
              way("in order, after notify", own, RowsAt::in_order, true, true),
              way("in place", own, RowsAt::in_place, true, false),
-             way("in place, after notify", own, RowsAt::in_place, true, true),
-             way("copied", few, RowsAt::copied, true, false),
-             way("copied beside notify", few, RowsAt::copied, true, true)});
+             way("in place, after notify", own, RowsAt::in_place, true, true)});
   }
   void variants_of_combine(int sms) {
     const moe::ReduceTuning own = moe::combine_tuning(rank_.shape(), sms);
@@ -210,26 +201,6 @@ public:
               rank_.combine({sms, 16, 1}, chunk_bytes, false, false, slots);
             }));
       }
-    for (const int pieces : {1, 4, 8, 16, 32})
-      ways.push_back(
-          way_of_combine("copied, pieces " + std::to_string(pieces), [this, own, pieces] {
-            rank_.copied_combine(own.tuning, own.chunk_bytes, pieces, 0);
-          }));
-    for (const std::int32_t chunk_bytes : {2048, 1024})
-      ways.push_back(way_of_combine(
-          "copied, pieces 16, chunk " + std::to_string(chunk_bytes),
-          [this, own, chunk_bytes] { rank_.copied_combine(own.tuning, chunk_bytes, 16, 0); }));
-    compare("combine", own.tuning, ways);
-  }
-  void combines_without_sms() {
-    moe::ReduceTuning own = moe::combine_tuning(rank_.shape(), 132);
-    own.tuning.sms = 0;
-    std::vector<Way> ways;
-    for (const int tail_sms : {24, 66, 132})
-      ways.push_back(
-          way_of_combine("copied, then SMs " + std::to_string(tail_sms), [this, own, tail_sms] {
-            rank_.copied_combine(own.tuning, own.chunk_bytes, 1, tail_sms);
-          }));
     compare("combine", own.tuning, ways);
   }
   void combine(const Tuning& tuning, std::int32_t chunk_bytes) {
@@ -324,12 +295,8 @@ int run(int n_pes, std::int32_t tokens, const std::vector<int>& sms, moe::Scales
                                                      : uniform_routing(shape, tokens, 1);
   Times times(n_pes);
   ThreadGpus gpus(n_pes);
-  const std::size_t heap_bytes = MoeRank::heap_bytes(shape, format) +
-                                 (variants ? MoeRank::copies_heap_bytes(shape, format) : 0);
-  const std::string problem = gpus.run(heap_bytes, [&](ThreadGpu& pe) {
+  const std::string problem = gpus.run(MoeRank::heap_bytes(shape, format), [&](ThreadGpu& pe) {
     MoeRank rank(pe, shape, format, routing);
-    if (variants)
-      rank.take_copies();
     pe.barrier();
     if (variants)
       Bench(rank, times).variants(sms);

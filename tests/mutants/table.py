@@ -303,15 +303,6 @@ MOE_MUTANTS = [
     Mutant("MOE_GATHER_FENCE", "fence between reads of a stage and the copy engine's next write there", (MOE,), [
         Edit(REDUCE, "      device::fence_shared_for_bulk();\n", ""),
     ]),
-    # Rows by copy engines.
-    Mutant("MOE_PIECES_UNCHECKED", "combine waits for the pieces that copy engines bring", (MOE,), [
-        Edit("kernels/moe/high_throughput_copies.cuh",
-             "if (!ok_ || !wait_for_piece(job_, flags_, words_ + piece_, number_, rank_)) {", "if (!ok_) {"),
-    ], ("high_throughput_copies",)),
-    Mutant("MOE_COPIES_UNHELD", "copies wait until all ranks have entered the call", (MOE,), [
-        Edit("kernels/moe/high_throughput_copies.cuh", "const bool all_arrived = call.wait_for_all();",
-             "const bool all_arrived = true;"),
-    ], ("high_throughput_copies",)),
     # Low-latency dispatch and combine within a node.
     Mutant("MOE_PARTS_FIRST", "rows are sent before the counts are published", (MOE,), [
         Edit(LL_DISPATCH, "      send(token);\n      __syncthreads();",
