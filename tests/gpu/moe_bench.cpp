@@ -350,28 +350,10 @@ void latency(MoeLatencyRank& rank, Times& times, moe::Combine combine) {
   rank.launch_next(moe::LowLatencyCalls::Step::none);
   const int rows = combine == moe::Combine::weighted ? rank.shape().top_k : rank.shape().n_ranks;
   const int sms = 132 / rank.pe().device_share();
-  if (rank.by_units()) { // a combine has a dispatch of its own: one buffer is enough for that
-    for (const int part : {1, 2, 4}) {
-      const moe::Tuning tuning{sms / part, 8, 1};
-      const std::vector<double> us =
-          times.medians_us(rank.pe(), {[&] { rank.dispatch(moe::Phases::both, sms); },
-                                       [&] { rank.combine(tuning, 1024); }});
-      rank.poison();
-      rank.dispatch(moe::Phases::both, sms);
-      rank.experts();
-      rank.poison_results();
-      rank.combine(tuning, 1024);
-      const std::string wrong_rows = rank.check_rows();
-      say("by units, in turn: dispatch " + std::to_string(us[0]) + " us, combine sms " +
-              std::to_string(tuning.sms),
-          us[1], wrong_rows.empty() ? rank.check_combined() : wrong_rows);
-      rank.pe().barrier();
-    }
-  }
   for (const int chunk : {14336, 7168, 3584, 1792, 1024})
     for (const int warps : {2, 4, 8, 16})
       for (const int stages : {1, 2, 4}) {
-        if (rank.by_units() || warps * stages * (chunk * rows + 16 + rows * 4) > 227 * 1024)
+        if (warps * stages * (chunk * rows + 16 + rows * 4) > 227 * 1024)
           continue;
         const moe::Tuning tuning{sms, warps, stages};
         const auto combine = [&] { // of the same outputs again, which nobody writes meanwhile
@@ -403,20 +385,19 @@ void latency(MoeLatencyRank& rank, Times& times, moe::Combine combine) {
   phases(rank, times, tuning, 1024);
 }
 
-int run_latency(int n_pes, std::int32_t tokens, moe::Scales scales, moe::Combine combine,
-                bool by_units) {
+int run_latency(int n_pes, std::int32_t tokens, moe::Scales scales, moe::Combine combine) {
   moe::Shape shape;
   shape.n_ranks = n_pes;
   shape.n_experts = 256;
   shape.top_k = 8;
   shape.hidden = 7168;
-  shape.max_tokens = by_units ? tokens : 128;
+  shape.max_tokens = 128;
   const moe::Routing routing = uniform_routing(shape, tokens, 1);
   Times times(n_pes);
   ThreadGpus gpus(n_pes);
-  const std::string problem = gpus.run(
-      MoeLatencyRank::heap_bytes(shape, scales, combine, false, by_units), [&](ThreadGpu& pe) {
-        MoeLatencyRank rank(pe, shape, scales, routing, combine, false, by_units);
+  const std::string problem =
+      gpus.run(MoeLatencyRank::heap_bytes(shape, scales, combine), [&](ThreadGpu& pe) {
+        MoeLatencyRank rank(pe, shape, scales, routing, combine);
         pe.barrier();
         latency(rank, times, combine);
       });
@@ -433,7 +414,7 @@ int main(int count, char** words) {
   using namespace shmemctl;
   if (count < 5) {
     std::printf("moe_bench RANKS TOKENS bf16|fp8|ue8m0 [remote|quarter] [variants] SMS...\n"
-                "moe_bench RANKS TOKENS bf16|fp8|ue8m0 weighted|partial [units]\n");
+                "moe_bench RANKS TOKENS bf16|fp8|ue8m0 weighted|partial\n");
     return 2;
   }
   setenv("CUDA_MODULE_LOADING", "EAGER", 1);
@@ -443,8 +424,7 @@ int main(int count, char** words) {
                                                  : moe::Scales::none;
   if (how == "weighted" || how == "partial")
     return test::run_latency(std::atoi(words[1]), std::atoi(words[2]), scales,
-                             how == "weighted" ? moe::Combine::weighted : moe::Combine::partial,
-                             count > 5 && std::string(words[5]) == "units");
+                             how == "weighted" ? moe::Combine::weighted : moe::Combine::partial);
   std::vector<int> sms;
   const bool routed = how == "remote" || how == "quarter";
   int next = routed ? 5 : 4;

@@ -213,7 +213,6 @@ COUNTS = "kernels/moe/high_throughput_counts.cuh"
 DISPATCH = "kernels/moe/high_throughput_dispatch.cuh"
 REDUCE = "kernels/moe/combine_reduce.cuh"
 LL_DISPATCH = "kernels/moe/low_latency_dispatch.cuh"
-LL_UNITS = "kernels/moe/low_latency_units.cuh"
 LL_COMBINE = "kernels/moe/low_latency_combine.cuh"
 LL_COMMON = "kernels/moe/low_latency_common.cuh"
 LL_INTERNODE_DISPATCH = "kernels/moe/low_latency_internode_dispatch.cuh"
@@ -310,13 +309,6 @@ MOE_MUTANTS = [
     ]),
     Mutant("MOE_WORD_RELAXED", "release of the counts: ordered after the rows", (MOE,), [
         Edit(LL_DISPATCH, "device::store_release(word_, word);", "device::store_relaxed(word_, word);"),
-    ]),
-    Mutant("MOE_UNITS_UNCHECKED", "the units of a row are waited for", (MOE,), [
-        Edit(LL_UNITS, """return has_come(first.first, epoch_) && has_come(first.second, epoch_) &&
-                   has_come(second.first, epoch_) && has_come(second.second, epoch_);""", "return true;"),
-    ]),
-    Mutant("MOE_UNITS_BACK_UNCHECKED", "the units of outputs that come back are waited for", (MOE,), [
-        Edit(LL_UNITS, "return has_come(units.first, epoch_) && has_come(units.second, epoch_);", "return true;"),
     ]),
     Mutant("MOE_FEW_OUTPUTS_UNCHECKED", "combine waits until all ranks have their outputs", (MOE,), [
         Edit(LL_COMBINE, """    if (rank < all.shape.n_ranks)
