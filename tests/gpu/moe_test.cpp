@@ -98,33 +98,6 @@ void round_trips(MoeRank& rank, const Case& one, const std::string& where) {
         must(rank.check_weights(), how);
       rank.pe().barrier();
     }
-  rank.poison();
-  rank.poison_plan();
-  rank.notify();
-  Tuning few = one.tuning;
-  few.sms = std::min(few.sms, 3);
-  rank.dispatch(few, MoeRank::RowsAt::copied);
-  verify(where + ", copied");
-  rank.poison();
-  rank.poison_plan();
-  rank.copy_rows();
-  rank.notify();
-  rank.dispatch(few, MoeRank::RowsAt::copied, true);
-  verify(where + ", copied beside notify");
-  for (const std::int32_t pieces : {1, 3, moe::max_pieces}) {
-    const bool with_bias = pieces == 3;
-    Tuning tuning = one.tuning;
-    tuning.sms = pieces == 1 ? 0 : tuning.sms;
-    const std::string how =
-        where + ", " + std::to_string(pieces) + " pieces, " + std::to_string(tuning.sms) + " SMs";
-    rank.poison_copied_outputs();
-    rank.poison_results();
-    rank.copied_combine(tuning, one.chunk_bytes, pieces, 20, with_bias);
-    must(rank.check_combined(with_bias), how);
-    must(rank.check_copied_outputs(), how);
-    rank.pe().barrier();
-  }
-  combine(where + ", copied");
 }
 
 class Moe : public testing::TestWithParam<Scales> {};
@@ -166,11 +139,9 @@ TEST_P(Moe, EveryBitOfEveryRowByEachWayOfMovingThem) {
       const std::string where = std::to_string(one.shape.n_ranks) + " ranks, hidden " +
                                 std::to_string(one.shape.hidden) + ", " + routing.name;
       ThreadGpus gpus(one.shape.n_ranks);
-      ASSERT_EQ(gpus.run(MoeRank::heap_bytes(one.shape, GetParam()) +
-                             MoeRank::copies_heap_bytes(one.shape, GetParam()),
+      ASSERT_EQ(gpus.run(MoeRank::heap_bytes(one.shape, GetParam()),
                          [&](ThreadGpu& pe) {
                            MoeRank rank(pe, one.shape, GetParam(), routing.routing);
-                           rank.take_copies();
                            pe.barrier();
                            round_trips(rank, one, where);
                          }),
@@ -192,10 +163,9 @@ TEST_P(Moe, ThreeHundredTimesByEachWayInTurn) {
   const int repeats = said != nullptr ? std::atoi(said) : share_of(300);
   ASSERT_EQ(
       gpus.run(
-          MoeRank::heap_bytes(shape, GetParam()) + MoeRank::copies_heap_bytes(shape, GetParam()),
+          MoeRank::heap_bytes(shape, GetParam()),
           [&](ThreadGpu& pe) {
             MoeRank rank(pe, shape, GetParam(), routing);
-            rank.take_copies();
             std::mt19937 random(static_cast<unsigned>(pe.job.pe));
             pe.barrier();
             for (int i = 0; i < repeats; ++i) {
@@ -205,30 +175,20 @@ TEST_P(Moe, ThreeHundredTimesByEachWayInTurn) {
               rank.poison();
               dawdle(random);
               rank.poison_plan();
-              const bool copies_first = i % 6 == 5;
-              if (copies_first)
-                rank.copy_rows();
               rank.notify(nullptr, i % 2 == 0);
-              if (i % 3 == 2)
-                rank.dispatch({1 + i % 4, 7, 2, 1}, MoeRank::RowsAt::copied, copies_first);
-              else
-                rank.dispatch(tuning,
-                              i % 3 == 0 ? MoeRank::RowsAt::in_place : MoeRank::RowsAt::in_order,
-                              i % 4 < 3);
+              rank.dispatch(tuning,
+                            i % 3 == 0 ? MoeRank::RowsAt::in_place : MoeRank::RowsAt::in_order,
+                            i % 4 < 3);
               must(rank.check_rows(), where);
               dawdle(random); // who combines too early finds poison
               rank.experts();
               dawdle(random);
               rank.poison_results();
-              rank.poison_copied_outputs();
               const std::int32_t chunk_bytes = 7168 / n / 16 * 16;
-              if (i % 5 == 0)
+              if (i % 5 < 2)
                 rank.combine({sms, 14, 2}, chunk_bytes);
-              else if (i % 5 == 4)
-                rank.combine({sms, 16, 1}, 1024, false, false,
-                             moe::ring_slots(n, 16, 1024, 1 + i % 2));
               else
-                rank.copied_combine({i % 5 == 1 ? 0 : sms, 14, 2}, chunk_bytes, 1 << i % 7, 132);
+                rank.combine({sms, 16, 1}, 1024, false, false, moe::ring_slots(n, 16, 1024, i % 3));
               must(rank.check_combined(), where);
               pe.barrier();
             }
@@ -435,15 +395,13 @@ TEST(MoeNotify, ARankThatDoesNotComeIsNamed) {
     GTEST_SKIP() << "ranks share a GPU";
   const moe::Shape shape = shape_of(3, 12, 4, 2048, 100);
   const moe::Routing routing = uniform_routing(shape, 91, 5);
-  // Notify, dispatch, combine; dispatch and combine by copy engines; dispatch that begins with
-  // notify.
-  for (const int op : {0, 1, 2, 3, 4, 5}) {
+  // Notify, dispatch, combine; dispatch that begins with notify.
+  for (const int op : {0, 1, 2, 3}) {
     ThreadGpus gpus(3);
     const std::string said = gpus.run(
-        MoeRank::heap_bytes(shape, Scales::none) + MoeRank::copies_heap_bytes(shape, Scales::none),
+        MoeRank::heap_bytes(shape, Scales::none),
         [&](ThreadGpu& pe) {
           MoeRank rank(pe, shape, Scales::none, routing);
-          rank.take_copies();
           pe.barrier();
           if (op > 0)
             rank.notify();
@@ -459,13 +417,9 @@ TEST(MoeNotify, ARankThatDoesNotComeIsNamed) {
             rank.dispatch({4, 4, 2, 1});
           else if (op == 2)
             rank.combine({4, 4, 2}, 2048);
-          else if (op == 3)
-            rank.dispatch({4, 4, 2, 1}, MoeRank::RowsAt::copied);
-          else if (op == 4)
-            rank.copied_combine({4, 4, 2}, 2048, 3, 4);
           else
             rank.notify(nullptr, true);
-          if (op == 5)
+          if (op == 3)
             rank.dispatch({4, 4, 2, 1}, MoeRank::RowsAt::in_place, true);
           pe.synchronize();
         },

@@ -216,7 +216,6 @@ COUNTS = "kernels/moe/high_throughput_counts.cuh"
 DISPATCH = "kernels/moe/high_throughput_dispatch.cuh"
 REDUCE = "kernels/moe/combine_reduce.cuh"
 LL_DISPATCH = "kernels/moe/low_latency_dispatch.cuh"
-LL_UNITS = "kernels/moe/low_latency_units.cuh"
 LL_COMBINE = "kernels/moe/low_latency_combine.cuh"
 LL_COMMON = "kernels/moe/low_latency_common.cuh"
 LL_INTERNODE_DISPATCH = "kernels/moe/low_latency_internode_dispatch.cuh"
@@ -306,15 +305,6 @@ MOE_MUTANTS = [
     Mutant("MOE_GATHER_FENCE", "fence between reads of a stage and the copy engine's next write there", (MOE,), [
         Edit(REDUCE, "      device::fence_shared_for_bulk();\n", ""),
     ]),
-    # Rows by copy engines.
-    Mutant("MOE_PIECES_UNCHECKED", "combine waits for the pieces that copy engines bring", (MOE,), [
-        Edit("kernels/moe/high_throughput_copies.cuh",
-             "if (!ok_ || !wait_for_piece(job_, flags_, words_ + piece_, number_, rank_)) {", "if (!ok_) {"),
-    ], ("high_throughput_copies",)),
-    Mutant("MOE_COPIES_UNHELD", "copies wait until all ranks have entered the call", (MOE,), [
-        Edit("kernels/moe/high_throughput_copies.cuh", "const bool all_arrived = call.wait_for_all();",
-             "const bool all_arrived = true;"),
-    ], ("high_throughput_copies",)),
     # Low-latency dispatch and combine within a node.
     Mutant("MOE_PARTS_FIRST", "rows are sent before the counts are published", (MOE,), [
         Edit(LL_DISPATCH, "      send(token);\n      __syncthreads();",
@@ -322,13 +312,6 @@ MOE_MUTANTS = [
     ]),
     Mutant("MOE_WORD_RELAXED", "release of the counts: ordered after the rows", (MOE,), [
         Edit(LL_DISPATCH, "device::store_release(word_, word);", "device::store_relaxed(word_, word);"),
-    ]),
-    Mutant("MOE_UNITS_UNCHECKED", "the units of a row are waited for", (MOE,), [
-        Edit(LL_UNITS, """return has_come(first.first, epoch_) && has_come(first.second, epoch_) &&
-                   has_come(second.first, epoch_) && has_come(second.second, epoch_);""", "return true;"),
-    ]),
-    Mutant("MOE_UNITS_BACK_UNCHECKED", "the units of outputs that come back are waited for", (MOE,), [
-        Edit(LL_UNITS, "return has_come(units.first, epoch_) && has_come(units.second, epoch_);", "return true;"),
     ]),
     Mutant("MOE_FEW_OUTPUTS_UNCHECKED", "combine waits until all ranks have their outputs", (MOE,), [
         Edit(LL_COMBINE, """    if (rank < all.shape.n_ranks)

@@ -7,7 +7,6 @@
 
 #include "kernels/moe/call.cuh"
 #include "kernels/moe/high_throughput.h"
-#include "kernels/moe/high_throughput_copies.h"
 #include "kernels/moe/low_latency.h"
 #include "kernels/moe/token_counts.h"
 #include "tests/support/host_kernels.h"
@@ -195,24 +194,6 @@ TEST(Moe, ChosenSlotsFitABlock) {
   const RingSlots slots = ring_slots(2, 16, 3584, 1);
   EXPECT_EQ(slots.others, 3);
   EXPECT_EQ(ring_slots(8, 16, 14336, 1).all(), 0) << "a token of all ranks does not fit";
-}
-
-TEST(Moe, PiecesOfCopiedRowsAreEachRowOnce) {
-  for (const std::int32_t max_rows : {0, 1, 2, 63, 64, 65, 4096, 4097})
-    for (const std::int32_t most : {1, 2, 3, 7, max_pieces}) {
-      const CopyPieces pieces = CopyPieces::of(max_rows, most);
-      for (std::int32_t rows = 0; rows <= max_rows; rows += rows < 130 ? 1 : 997) {
-        ASSERT_LE(pieces.count(rows), most) << rows << " of " << max_rows;
-        std::int32_t next = 0;
-        for (std::int32_t piece = 0; piece < pieces.count(rows); ++piece) {
-          ASSERT_EQ(pieces.begin(piece), next);
-          ASSERT_GT(pieces.size(piece, rows), 0);
-          for (std::int32_t i = 0; i < pieces.size(piece, rows); ++i)
-            ASSERT_EQ(pieces.piece_of(next++), piece) << "a row waits for the piece that has it";
-        }
-        ASSERT_EQ(next, rows);
-      }
-    }
 }
 
 /// Calls of ranks with blocks of threads: in each, every thread writes the call's number into its
