@@ -118,7 +118,7 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
 
 /// Of a job that other launchers than `run` have started, which passes on one of equal errors by
 /// itself: brings up as much of the runtime as it takes to tell the other PEs of an error that this
-/// one met before its bring-up, so that one PE prints it. Takes 10 s if they do not come.
+/// one met before its bring-up, so that one PE prints it. Waits 10 s if they do not connect.
 /// @return whether a PE has printed it
 bool share_error(const Context& context, const Error& error);
 

@@ -30,7 +30,8 @@ Job::Job(const DeviceJob& device)
                   "read the peers' heap addresses");
   require_success(cudaStreamSynchronize(cudaStreamPerThread), "read the peers' heap addresses");
   cudaPointerAttributes heap{};
-  require_success(cudaPointerGetAttributes(&heap, device.heap), "query the heap's address");
+  require_success(cudaPointerGetAttributes(&heap, device.heap),
+                  "query whether the heap is GPU memory");
   heap_on_host_ = heap.type != cudaMemoryTypeDevice;
 }
 

@@ -167,9 +167,9 @@ std::vector<FindingReference> check_findings() {
        "`modprobe ib_uverbs`; in a container, `docker run --device=/dev/infiniband "
        "--cap-add=IPC_LOCK`."},
       {"rdma-address-handles", group, severities,
-       "The driver makes no address handle to an address of a port: IBGDA, DEVX and UD queue pairs "
-       "that use this GID cannot connect. It is a warning if it makes one to another address of "
-       "the port.",
+       "The driver cannot create an address handle to an address of a port: IBGDA, DEVX and UD "
+       "queue pairs that use this GID cannot connect. It is a warning if it can create one to "
+       "another address of the port.",
        "`ibv_create_ah` from each active port of the compute fabric to its own addresses: GIDs "
        "that reach other hosts and those that `*_IB_GID_INDEX` names, or the LID.",
        "Give the process the network namespace of the interface (`docker run --network=host`), "

@@ -49,7 +49,7 @@ void move_bytes(Transport& transport, Memory& memory) {
           "received bytes differ from those sent");
   transport.get(0, memory.back, at(offsetof(Memory, target)), page_bytes, true);
   require(std::memcmp(memory.source, memory.back, page_bytes) == 0, transport, "get",
-          "received bytes differ from those read");
+          "received bytes differ from those in the memory that was read");
 }
 
 void count(Transport& transport, Memory& memory) {

@@ -10,8 +10,8 @@ namespace shmemctl {
 /// Adaptive routing and out-of-order data placement let the WRITEs of one queue pair reach memory
 /// in another order than that of their posting.
 enum class WriteOrder : std::uint8_t {
-  automatic, ///< none is relied on, unless there is no other way
-  any,       ///< none is relied on
+  automatic, ///< no order is relied on, unless there is no other way
+  any,       ///< no order is relied on
   kept       ///< that of posting: forced if the device can do it, assumed otherwise
 };
 

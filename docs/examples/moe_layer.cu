@@ -132,7 +132,8 @@ int main(int argc, char** argv) {
   config.hidden = hidden;
   config.max_tokens = max_tokens;
 
-  // All memory is the program's: symmetric for the exchange, any of the device for its plan.
+  // The program allocates all memory: symmetric memory for the exchange, any device memory for its
+  // plan.
   std::size_t workspace_bytes = 0, plan_bytes = 0;
   must(shmemctl_moe_workspace_bytes(&config, &workspace_bytes));
   must(shmemctl_moe_plan_bytes(&config, &plan_bytes));

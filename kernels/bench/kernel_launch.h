@@ -17,7 +17,7 @@ struct KernelControl {
   std::uint64_t begin_ns, end_ns; ///< by the GPU's global timer, of the last launch
   std::uint64_t failed;           ///< a wait gave up: the job's report says which
   std::uint64_t wrong_at;         ///< of a check: the first wrong byte; UINT64_MAX: none
-  std::uint64_t expected, found;  ///< there
+  std::uint64_t expected, found;  ///< the values at wrong_at
   std::uint64_t step_ns;          ///< of the timer
 };
 

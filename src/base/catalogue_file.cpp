@@ -119,7 +119,7 @@ std::vector<LinePattern> CatalogueEntry::patterns(const std::string& key) const 
     LinePattern pattern(value.text);
     if (pattern.anchor().size() < min_anchor_bytes)
       refuse_line(subject_, value.line,
-                  "the pattern has no text of at least 4 bytes without * and {}",
+                  "the pattern has no run of 4 bytes or more without * and {}",
                   "more of the message");
     if (pattern.capture_count() > 1)
       refuse_line(subject_, value.line, "the pattern has {} twice",

@@ -102,7 +102,7 @@ class CatalogueReader {
 public:
   explicit CatalogueReader(std::vector<CatalogueKind> kinds);
 
-  /// The entries of a text, in its order. An id may be there once in all texts of a reader. Throws
+  /// The entries of a text, in its order. An id must be unique in all texts of a reader. Throws
   /// Error (usage) with the line and what was expected there.
   /// @param subject the file's name, or "built in"
   std::vector<CatalogueEntry> read(const std::string& text, const std::string& subject);

@@ -24,7 +24,7 @@ public:
   virtual std::string text() const = 0; ///< "GPU 0"
   /// Why the driver cannot export it as a dma-buf, as a clause; "" if it can.
   virtual std::string why_no_dma_buf() const = 0;
-  /// Makes a dma-buf of a page-aligned range that is mapped; nothing, with `why`, if the driver
+  /// Exports a page-aligned range that is mapped as a dma-buf; nothing, with `why`, if the driver
   /// refuses.
   virtual std::optional<DmaBuf> export_dma_buf(std::uintptr_t address, std::size_t size_bytes,
                                                std::string& why) const = 0;

@@ -79,7 +79,7 @@ struct BuffersConfig {
   buffers::GpuBufferBackend* gpu = nullptr; ///< not owned; nullptr: the job has no GPUs
 };
 
-/// One for each PE. Makes neither thread nor socket before the first registration. Thread safe.
+/// One object per PE. Creates no thread and no socket before the first registration. Thread safe.
 class Buffers {
 public:
   explicit Buffers(BuffersConfig config);

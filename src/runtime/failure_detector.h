@@ -69,7 +69,7 @@ enum class Presence {
 ///
 /// If the PEs have an ErrorPrinter, one of them prints the job's failure: PE 0, or PE 1 if it is
 /// PE 0 that was lost or does not respond. It notifies the others once it has printed; they wait
-/// for that a little, and print themselves if it does not come.
+/// briefly for this notice, and print the failure themselves if it does not arrive.
 class FailureDetector : public JobHealth {
 public:
   /// Collective: exchanges addresses by one allgather and builds the tree.

@@ -36,7 +36,8 @@ public:
 
   int pe() const { return pe_; }
   int n_pes() const { return n_pes_; }
-  /// A region is there or has changed. The transports learn it by register_region(), earlier.
+  /// Adds a region, or updates one that has changed. The transports are told earlier, by
+  /// register_region().
   void set_region(const RegionView& region);
   const RegionView& region(int index) const { return regions_[static_cast<std::size_t>(index)]; }
 
@@ -218,7 +219,7 @@ private:
   std::vector<Transport*> gpu_transports_by_pe_; ///< empty in a job without GPUs
   std::vector<Transport*> transports_;           ///< each once
   JobHealth& health_;
-  bool only_loads_and_stores_; ///< all of `transports_` are nothing else
+  bool only_loads_and_stores_; ///< none of `transports_` uses anything else
   bool direct_atomics_;        ///< none of them executes atomics other than by CPU instructions
   double timeout_s_;
   bool checked_;

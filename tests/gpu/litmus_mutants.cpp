@@ -107,7 +107,8 @@ Shown try_variant(const LitmusVariant& variant, const Environment& environment, 
   return shown;
 }
 
-/// Over all its ways, by name. A mutant need not show on every network.
+/// Tries a mutant over each of its network paths, or by loads and stores if it has none; results
+/// with the path's name. Not every network shows every mutant.
 std::vector<std::pair<std::string, Shown>> try_all(const LitmusVariant& variant) {
   if (!variant.has_network)
     return {{"", try_variant(variant, {}, "load and store", programs(), true)}};
@@ -118,8 +119,8 @@ std::vector<std::pair<std::string, Shown>> try_all(const LitmusVariant& variant)
   return all;
 }
 
-/// Each wanted mutant, behind the baseline of its kind: without that nobody knows whose work it is
-/// that something is late.
+/// Runs the wanted mutants, each after the baseline of its kind: without that it is unknown whether
+/// the mutation or something else makes data late.
 class Run {
 public:
   explicit Run(bool pes_share_a_gpu) : pes_share_a_gpu_(pes_share_a_gpu) {}

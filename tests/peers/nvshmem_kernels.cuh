@@ -13,8 +13,8 @@ constexpr int threads = 1024;      ///< of a block's bandwidths
 constexpr int block_threads = 128; ///< of a block's latencies, as in bench
 constexpr int collective_threads = 512;
 constexpr std::size_t largest = std::size_t{64} << 20;
-/// What transfers of many messages go through: bytes that are got once more from the same place are
-/// answered by the first cache.
+/// Bytes of memory over which the messages of one measurement are spread: a get that is repeated
+/// from the same place would be answered by the L1 cache.
 constexpr std::size_t walk = std::size_t{16} << 20;
 
 __device__ std::uint64_t now_ns() {

@@ -23,7 +23,7 @@ public:
   /// Throws Error (unavailable).
   AmResponder(JobView& job, const RegionTable& regions, std::uint32_t credits, std::size_t n_peers);
 
-  /// Makes the queue pair to a peer. The reference stays valid. Throws Error (unavailable).
+  /// Creates the queue pair to a peer. The reference stays valid. Throws Error (unavailable).
   Endpoint& add_peer(int pe, std::size_t port, std::size_t peer_port);
   /// Sets the address of that peer's replies. False if it cannot be written.
   bool set_place(int pe, const ReplyAddress& place);

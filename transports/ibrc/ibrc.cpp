@@ -270,7 +270,7 @@ rc::Registration IbrcTransport::register_memory(std::byte* base, std::size_t siz
   return registration;
 }
 
-/// Messages are executed by the CPU, which makes no atomics in GPU memory.
+/// Messages are executed by the CPU, which cannot perform atomics in GPU memory.
 std::string IbrcTransport::set_region(const RegionView& region) {
   if (service_ && !(local_ && local_->devices().has(region.region)))
     service_->set_region(region);

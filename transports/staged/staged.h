@@ -67,7 +67,7 @@ public:
   void put_signal(int context, const RemoteAddress& target, const void* source,
                   std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
                   SignalOp op, bool blocking) override;
-  void fence(int) override {} ///< all is in order
+  void fence(int) override {} ///< operations are executed in order anyway
   void quiet(int context) override;
   void progress() override { check(); }
   /// Atomics are executed by the target's agent and its GPU.

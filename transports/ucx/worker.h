@@ -63,7 +63,7 @@ struct UcxTarget {
   std::uint64_t size_bytes = 0; ///< up to the end of the piece
 };
 
-/// Gives a lock away for a while.
+/// Releases a lock in a scope: unlocks it, and locks it again at the end.
 class UcxUnlocked {
 public:
   explicit UcxUnlocked(std::unique_lock<std::mutex>& lock) : lock_(lock) { lock_.unlock(); }

@@ -30,8 +30,8 @@ struct AddressOutcomes {
   std::vector<AddressOutcome> outcomes;
 };
 
-/// Makes an address handle from each port to its own address, as IBGDA, DEVX and UD queue pairs
-/// make them to the addresses of others, and destroys it. It sends nothing, but takes seconds for
+/// Creates an address handle from each port to its own address, as IBGDA, DEVX and UD queue pairs
+/// create them to the addresses of others, and destroys it. It sends nothing, but takes seconds for
 /// an address that the kernel looks for in the network. Never throws.
 std::vector<AddressOutcome> try_address_handles(const std::shared_ptr<const Functions>& functions,
                                                 const std::vector<PortAddress>& addresses);

@@ -84,7 +84,7 @@ CheckResult parse_check(const json& object, const std::string& subject) {
           text_of(object, "fix", subject)};
 }
 
-/// Reads a machine twice, there and from what was recorded of it.
+/// Reads a machine twice: directly, and from its recorded files.
 class Gatherer {
 public:
   Gatherer(const Sysroot& sysroot, const GatherRequest& request)

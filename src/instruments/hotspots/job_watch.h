@@ -24,7 +24,7 @@ Findings judge_claims(const std::vector<HostTotals>& hosts, const std::vector<Po
 
 /// What one PE reports to PE 0.
 struct WatchPart {
-  bool leads = false; ///< what it counted for its machine
+  bool leads = false; ///< it has read its machine's counters into `totals`
   NodeTotals totals = NodeTotals(std::vector<PortTotals>());
   std::size_t left_out = 0;       ///< counters omitted because the text was full
   std::vector<NicTraffic> claims; ///< of its transports

@@ -50,7 +50,7 @@ public:
 
   /// Asks the launcher to end the whole job, if it can be asked; returns otherwise.
   virtual void abort(ExitCode code, const std::string& message) noexcept = 0;
-  /// Takes leave of the launcher (collective); no call may follow. Destroying without it is legal
+  /// Deregisters from the launcher (collective); no call may follow. Destroying without it is legal
   /// after an Error.
   virtual void finish(const Deadline& deadline) = 0;
   /// Before this process exits deliberately, with any exit status and without finish(): deregisters

@@ -29,7 +29,7 @@ public:
   /// Sends the failure of the job on every connection, without blocking. A failure that was
   /// received from another PE is forwarded instead.
   void send_failure(const FailureReport& report) noexcept;
-  /// Takes leave and waits until the neighbours have done so as well, for two seconds at most.
+  /// Says goodbye and waits until the neighbours have done so as well, for two seconds at most.
   void say_goodbye(const Deadline& deadline) noexcept;
   bool empty() const { return forward_.empty(); }
 

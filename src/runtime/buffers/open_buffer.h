@@ -181,8 +181,8 @@ public:
 
   /// The entry of exactly this registration, which becomes the most recently used; or nullptr.
   std::shared_ptr<const OpenBuffer> find(int owner_pe, const BufferHandle& handle);
-  /// Takes it in, unless a younger registration has the slot; throws out the entry of the slot,
-  /// those whose registration has ended, and the least recently used beyond the limit.
+  /// Adds it, unless a younger registration has the slot; evicts the slot's previous entry, those
+  /// whose registration has ended, and the least recently used beyond the limit.
   void insert(std::shared_ptr<const OpenBuffer> opened);
   void erase(int owner_pe, const BufferHandle& handle);
   std::size_t size() const;

@@ -80,7 +80,7 @@ struct Functions {
   SHMEMCTL_CUDA_FUNCTIONS(SHMEMCTL_CUDA_MEMBER)
 #undef SHMEMCTL_CUDA_MEMBER
 
-  std::optional<DynamicLibrary> library; ///< what they belong to
+  std::optional<DynamicLibrary> library; ///< where these functions are from
 };
 
 /// The version by which cuGetProcAddress is to be asked: the header's, or the driver's if that is
@@ -130,7 +130,7 @@ public:
   /// @param why receives the reason if there is no driver or no device: one clause
   /// Returns nullptr then.
   static std::shared_ptr<const Driver> open(const std::string& library_file, std::string& why);
-  /// The same over a table that is there.
+  /// The same with functions that are loaded already.
   static std::shared_ptr<const Driver> start(std::shared_ptr<const Functions> functions,
                                              std::string& why);
 

@@ -19,7 +19,7 @@ public:
   /// Collective. Makes the device's context the current one of the calling thread, so that this
   /// thread's launches go there. Throws Error.
   CudaGpuRuntime(std::shared_ptr<const cuda::Device> device, GpuSetup setup);
-  /// Makes kernels that still wait leave.
+  /// Ends the waits of kernels that still run.
   ~CudaGpuRuntime() override;
 
   const GpuInfo& info() const override { return info_; }

@@ -77,7 +77,7 @@ public:
   virtual void wait(GpuStream stream, const char* step) = 0;
   /// Throws what a kernel's wait has reported, if one has.
   virtual void check() = 0;
-  /// Makes kernels leave their waits: this process is about to end.
+  /// Ends the waits of kernels: this process is about to end.
   virtual void release_kernels() noexcept = 0;
 };
 

@@ -79,8 +79,9 @@ public:
   virtual CopyEngine& copies() = 0;
   /// More of the same, for the agent of staged transfers.
   virtual std::shared_ptr<CopyEngine> agent_copies() = 0;
-  /// Makes what kernels reach PEs by that are not mapped; the regions are published. `inputs` has
-  /// what the runtime knows of: transports, options of the proxy. Throws Error.
+  /// Sets up the proxy or IBGDA by which kernels reach PEs that are not mapped; called after the
+  /// regions are published. `inputs` has what the runtime provides for it: transports, options of
+  /// the proxy. Throws Error.
   virtual void use_network(DeviceNetworkInputs inputs) = 0;
   /// No kernel runs. Completes what kernels have asked the network for. Throws its first Error.
   virtual void finish() = 0;

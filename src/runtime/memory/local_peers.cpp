@@ -185,7 +185,7 @@ private:
         throw_deadline(unsent);
       if (more_to_read)
         continue;
-      // A full queue makes no event here when it has room again: look again soon.
+      // No event is reported here when a full queue has room again: look again soon.
       pause_ms = unsent.size() + missing < before ? 1 : std::min(2 * pause_ms, 10);
       wait(deadline.poll_ms(unsent.empty() ? check_interval_ms : pause_ms));
     }

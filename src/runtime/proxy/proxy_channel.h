@@ -46,7 +46,7 @@ struct ProxyOptions {
 
 class ProxyMemory {
 public:
-  /// Throws Error (usage) for options that make no ring, Error (unavailable) without memory.
+  /// Throws Error (usage) for invalid ring options, Error (unavailable) without memory.
   explicit ProxyMemory(const ProxyOptions& options);
   ProxyMemory(const ProxyMemory&) = delete;
   ProxyMemory& operator=(const ProxyMemory&) = delete;
@@ -84,7 +84,7 @@ public:
   using Producer = FifoProducer<ProxyTraits, HostAtomics>;
 
   /// @param n_pes whose rings are known
-  /// Throws Error (usage) for options that make no rings, Error (unavailable) without memory.
+  /// Throws Error (usage) for invalid ring options, Error (unavailable) without memory.
   ProxyChannel(JobHealth& health, const ProxyOptions& options, std::size_t n_pes = 1);
   ProxyChannel(const ProxyChannel&) = delete;
   ProxyChannel& operator=(const ProxyChannel&) = delete;

@@ -10,7 +10,7 @@
 
 namespace shmemctl {
 
-/// One for each thread; not shared. Requests of one producer to one PE are executed in the order of
+/// One per thread; not shared. Requests of one producer to one PE are executed in the order of
 /// the calls. Non-blocking operations return when the request is in its PE's ring. All throw Error:
 /// the proxy's own failure (the transport's error, given to every producer), a stopped proxy
 /// (unavailable), a timeout that names the cause, or the job's failure.

@@ -160,7 +160,7 @@ TEST(CatalogueFile, ValuesOfAnotherFormAreRefusedWithTheirLine) {
   const auto weight = [](const CatalogueEntry& entry) { entry.count("weight", 1); };
   const auto severity = [](const CatalogueEntry& entry) { entry.severity("colour"); };
   EXPECT_EQ(problem_of("pattern ab{}cd*ef", patterns),
-            "x.conf, line 2: the pattern has no text of at least 4 bytes without * and {}");
+            "x.conf, line 2: the pattern has no run of 4 bytes or more without * and {}");
   EXPECT_EQ(problem_of("pattern abcd{}{}", patterns), "x.conf, line 2: the pattern has {} twice");
   for (const char* const number : {"0", "-1", "x", "1000001", "3.5"})
     EXPECT_EQ(problem_of(std::string("weight ") + number, weight),

@@ -33,7 +33,7 @@ struct DirectFunctions {
   decltype(&::ibv_create_ah) create_ah = nullptr;
   decltype(&::ibv_destroy_ah) destroy_ah = nullptr;
 
-  std::optional<DynamicLibrary> library; ///< what they belong to; nothing in tests
+  std::optional<DynamicLibrary> library; ///< where these functions are from; empty in tests
 };
 
 /// Opens the library.

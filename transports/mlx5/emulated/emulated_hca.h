@@ -71,7 +71,7 @@ private:
 struct EmulatedHcaOptions {
   std::string name = "emulated-mlx5";
   std::uint64_t device_id = 0; ///< of this HCA in the job; peers see it in PeerInfo
-  /// Makes the path to a peer: called by HcaQp::connect(). Must not be empty.
+  /// Creates the path to a peer: called by HcaQp::connect(). Must not be empty.
   std::function<std::shared_ptr<Executor>(const PeerInfo&)> path_to_peer;
   /// Whether it has its own thread. Without one, waits of HostQp drive it, or callers of poll():
   /// better if there are fewer cores than threads.

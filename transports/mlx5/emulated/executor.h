@@ -83,7 +83,7 @@ class TransportExecutor final : public Executor {
 public:
   enum class Reaches {
     host, ///< the transport accepts host memory only
-    gpus  ///< memory of GPUs too, here and there
+    gpus  ///< GPU memory too, on this PE and on peers
   };
   /// @param context of the transport, for this use only. The thread that drives the HCA makes the
   /// calls.

@@ -18,8 +18,8 @@ struct Issue {
   std::uint64_t operation;    ///< number among those to this peer
   std::ptrdiff_t delta_bytes; ///< what leads to the peer's mapped memory
   int pe;
-  Transport* transport = nullptr; ///< with TransferKind::by_transport, and the slot as it names it
-  RemoteAddress remote = {};
+  Transport* transport = nullptr; ///< with TransferKind::by_transport
+  RemoteAddress remote = {};      ///< with TransferKind::by_transport: the peer's slot
 };
 
 /// How one kind of operation is made. Data goes to the peer's slot, or from the peer's source
@@ -184,8 +184,8 @@ private:
   std::optional<TransferCursor> cursor_;
   std::vector<std::ptrdiff_t> deltas_; ///< by peer: from here to its mapped memory
   std::vector<Transport*> transports_; ///< by peer, with Kind::by_transport
-  std::vector<RemoteAddress> bases_;   ///< of the memory, there
-  bool mapped_ = false;                ///< all of `to` are, and are reached by loads and stores
+  std::vector<RemoteAddress> bases_;   ///< likewise: where the peer's memory begins
+  bool mapped_ = false;                ///< all peers are, and are reached by loads and stores
 };
 
 } // namespace shmemctl::bench

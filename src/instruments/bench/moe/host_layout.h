@@ -38,7 +38,7 @@ struct HostLayout {
   /// int32 of a message of counts: rows for each rank, choices for each expert of the receiver.
   std::size_t count_message_words = 0;
   std::size_t result_rows = 0, packed_rows = 0;
-  /// For people: what is there, by which formula.
+  /// For the report: each use of memory, with the formula of its size.
   std::vector<MemoryUse> uses;
 };
 

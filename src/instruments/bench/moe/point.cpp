@@ -270,7 +270,8 @@ const Masked& masked_of(const PointResult& result) {
   return result.absence ? result.absence->masked : result.masked;
 }
 
-/// One for each two of them; a warning but for a rank that was to stay away.
+/// One finding for each pair of a rank and a rank that it has masked; a warning, unless --absent
+/// left that one out.
 void add_masked(const Point& point, Findings& findings) {
   const Masked& masked = masked_of(point.result);
   for (std::size_t rank = 0; rank < masked.size(); ++rank)

@@ -24,7 +24,7 @@ struct WaitVerdict {
   double wait_us = 0, usual_us = 0; ///< the mean of it, and of what it is compared with
   double late_us = 0;               ///< of two ranks: how much of the wait is that it began later
   bool of_two = false;              ///< there are only two ranks
-  int more = 0;                     ///< of the last link: as many more are slow, none slower
+  int more = 0;                     ///< of the last link: how many more links are slow, none slower
 };
 
 /// Whether what goes from one rank to another crosses a node.

@@ -20,7 +20,7 @@ enum class BufferMemory : std::uint32_t {
   host,            ///< pages of files
   gpu_descriptors, ///< of a GPU (cuMemCreate): a descriptor for each allocation
   gpu_handle,      ///< of a GPU (cudaMalloc): CUDA's handle of one allocation
-  gpu_unshared     ///< of a GPU: not at all, there is a reason
+  gpu_unshared     ///< of a GPU: other processes cannot map it
 };
 
 /// One allocation (or mapping of one) that a buffer touches.

@@ -39,13 +39,13 @@ class PageRefcounts {
 public:
   /// The parts of `pages` that it does not hold, ascending.
   std::vector<PageSpan> missing(const PageSpan& pages) const;
-  /// Takes in a piece that overlaps none that it holds; it has no user yet.
+  /// Adds a piece that overlaps none that it holds; it has no user yet.
   void insert(SharedPiece piece);
   /// One more user of `pages`, which it must hold in whole.
   void add_use(const PageSpan& pages);
   /// One user less, of pages that have one.
   void drop_use(const PageSpan& pages);
-  /// Takes out what has no user (any more).
+  /// Removes and returns the pieces without a user.
   std::vector<SharedPiece> take_unused();
   /// The parts of `pages` that it holds, ascending, clipped to `pages` and merged where a file
   /// continues.
