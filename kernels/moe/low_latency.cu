@@ -35,13 +35,20 @@ std::string launch_combine_now(const DeviceJob& job, const LowLatencyCombine& ar
   const auto with = [&](auto kernel) {
     return launch(kernel, job, arguments, tuning, shared, stream);
   };
+  constexpr int few = few_reduce_threads, many = reduce_threads;
+  const bool is_few = tuning.warps * 32 <= few;
+  if (!arguments.weighted && shape.rows <= 4)
+    return with(low_latency_combine<false, 4, many>);
   if (!arguments.weighted)
-    return shape.rows <= 4 ? with(low_latency_combine<false, 4>)
-                           : with(low_latency_combine<false, 8>);
+    return is_few ? with(low_latency_combine<false, 8, few>)
+                  : with(low_latency_combine<false, 8, many>);
   if (shape.rows <= 8)
-    return with(low_latency_combine<true, 8>);
-  return shape.rows <= 16 ? with(low_latency_combine<true, 16>)
-                          : with(low_latency_combine<true, 32>);
+    return is_few ? with(low_latency_combine<true, 8, few>)
+                  : with(low_latency_combine<true, 8, many>);
+  if (shape.rows <= 16)
+    return with(low_latency_combine<true, 16, many>);
+  return is_few ? with(low_latency_combine<true, 32, few>)
+                : with(low_latency_combine<true, 32, many>);
 }
 
 } // namespace
