@@ -144,13 +144,6 @@ public:
               return wrong.empty() ? rank_.check_records() : wrong;
             }};
   }
-  Way way_of_combine(const std::string& name, const std::function<void()>& call) {
-    return {name, call, [this, call] {
-              rank_.poison_results();
-              call();
-              return rank_.check_combined();
-            }};
-  }
   /// Each new way beside its predecessor.
   void variants(const std::vector<int>& all_sms) {
     notify();
@@ -160,11 +153,6 @@ public:
       std::printf("notify, counts first %.1f us %s\n", us, wrong.c_str());
     for (const int sms : all_sms)
       variants_of_dispatch(sms);
-    if (rank_.format() != Format::bf16)
-      return;
-    prepare_combine();
-    for (const int sms : all_sms)
-      variants_of_combine(sms);
   }
   void variants_of_dispatch(int sms) {
     using RowsAt = MoeRank::RowsAt;
@@ -183,25 +171,6 @@ public:
              way("in order, after notify", own, RowsAt::in_order, true, true),
              way("in place", own, RowsAt::in_place, true, false),
              way("in place, after notify", own, RowsAt::in_place, true, true)});
-  }
-  void variants_of_combine(int sms) {
-    const moe::ReduceTuning own = moe::combine_tuning(rank_.shape(), sms);
-    std::vector<Way> ways{
-        way_of_combine("pull", [this, own] { rank_.combine(own.tuning, own.chunk_bytes); })};
-    for (const std::int32_t chunk_bytes : {3584, 2048, 1024})
-      for (const int own_slots : {0, 1, 2}) {
-        const moe::RingSlots slots =
-            moe::ring_slots(rank_.shape().n_ranks, 16, chunk_bytes, own_slots);
-        if (slots.all() == 0)
-          continue;
-        ways.push_back(way_of_combine(
-            "pull into " + std::to_string(slots.others) + " + " + std::to_string(own_slots) +
-                " slots of " + std::to_string(chunk_bytes),
-            [this, sms, slots, chunk_bytes] {
-              rank_.combine({sms, 16, 1}, chunk_bytes, false, false, slots);
-            }));
-      }
-    compare("combine", own.tuning, ways);
   }
   void combine(const Tuning& tuning, std::int32_t chunk_bytes) {
     const double us = times_.median_us(pe(), [&] { rank_.combine(tuning, chunk_bytes); });

@@ -86,15 +86,13 @@ public:
     });
   }
   /// @param with_weights these come home, too
-  /// @param slots see CombineArguments
   void combine(const moe::Tuning& tuning, std::int32_t chunk_bytes, bool with_bias = false,
-               bool with_weights = false, const moe::RingSlots& slots = {0, 0}) {
-    launch_must(
-        moe::launch_combine(pe_.job,
-                            {shape_, memory_, plan_, tokens(), bias(with_bias), results_.data(),
-                             tuning, chunk_bytes, with_weights ? weights_back_ : nullptr,
-                             with_weights ? weights_returned_.data() : nullptr, slots},
-                            pe_.stream));
+               bool with_weights = false) {
+    launch_must(moe::launch_combine(
+        pe_.job,
+        {shape_, memory_, plan_, tokens(), bias(with_bias), results_.data(), tuning, chunk_bytes,
+         with_weights ? weights_back_ : nullptr, with_weights ? weights_returned_.data() : nullptr},
+        pe_.stream));
   }
 
   /// Before a verified dispatch, on every rank, when all have ended their combines; with a barrier

@@ -80,24 +80,6 @@ void round_trips(MoeRank& rank, const Case& one, const std::string& where) {
       verify(how);
       combine(how);
     }
-  const int n_ranks = one.shape.n_ranks;
-  for (const int own : {0, 1, 2})
-    for (const bool full : {true, false}) { // or as few slots as a token may need
-      const std::int32_t chunk_bytes = full ? one.chunk_bytes : 1024;
-      moe::RingSlots slots = moe::ring_slots(n_ranks, one.tuning.warps, chunk_bytes, own);
-      if (slots.all() == 0)
-        continue;
-      if (!full)
-        slots.others = std::max(1, n_ranks - (own > 0 ? 1 : 0));
-      const std::string how = where + ", slots " + std::to_string(slots.others) + " and " +
-                              std::to_string(own) + ", chunk " + std::to_string(chunk_bytes);
-      rank.poison_results();
-      rank.combine(one.tuning, chunk_bytes, own != 1, own == 2, slots);
-      must(rank.check_combined(own != 1), how);
-      if (own == 2)
-        must(rank.check_weights(), how);
-      rank.pe().barrier();
-    }
 }
 
 class Moe : public testing::TestWithParam<Scales> {};
@@ -161,40 +143,35 @@ TEST_P(Moe, ThreeHundredTimesByEachWayInTurn) {
   ThreadGpus gpus(n);
   const char* const said = std::getenv("SHMEMCTL_MOE_REPEATS");
   const int repeats = said != nullptr ? std::atoi(said) : share_of(300);
-  ASSERT_EQ(
-      gpus.run(
-          MoeRank::heap_bytes(shape, GetParam()),
-          [&](ThreadGpu& pe) {
-            MoeRank rank(pe, shape, GetParam(), routing);
-            std::mt19937 random(static_cast<unsigned>(pe.job.pe));
-            pe.barrier();
-            for (int i = 0; i < repeats; ++i) {
-              const std::string where = "repetition " + std::to_string(i);
-              const int sms = 1 + (i * 7 + pe.job.pe * 17) % 40;
-              const Tuning tuning{sms, 7, 2, i % 2};
-              rank.poison();
-              dawdle(random);
-              rank.poison_plan();
-              rank.notify(nullptr, i % 2 == 0);
-              rank.dispatch(tuning,
-                            i % 3 == 0 ? MoeRank::RowsAt::in_place : MoeRank::RowsAt::in_order,
-                            i % 4 < 3);
-              must(rank.check_rows(), where);
-              dawdle(random); // who combines too early finds poison
-              rank.experts();
-              dawdle(random);
-              rank.poison_results();
-              const std::int32_t chunk_bytes = 7168 / n / 16 * 16;
-              if (i % 5 < 2)
-                rank.combine({sms, 14, 2}, chunk_bytes);
-              else
-                rank.combine({sms, 16, 1}, 1024, false, false, moe::ring_slots(n, 16, 1024, i % 3));
-              must(rank.check_combined(), where);
-              pe.barrier();
-            }
-            must(rank.check_records(), "last repetition");
-          }),
-      "");
+  ASSERT_EQ(gpus.run(MoeRank::heap_bytes(shape, GetParam()),
+                     [&](ThreadGpu& pe) {
+                       MoeRank rank(pe, shape, GetParam(), routing);
+                       std::mt19937 random(static_cast<unsigned>(pe.job.pe));
+                       pe.barrier();
+                       for (int i = 0; i < repeats; ++i) {
+                         const std::string where = "repetition " + std::to_string(i);
+                         const int sms = 1 + (i * 7 + pe.job.pe * 17) % 40;
+                         const Tuning tuning{sms, 7, 2, i % 2};
+                         rank.poison();
+                         dawdle(random);
+                         rank.poison_plan();
+                         rank.notify(nullptr, i % 2 == 0);
+                         rank.dispatch(tuning,
+                                       i % 3 == 0 ? MoeRank::RowsAt::in_place
+                                                  : MoeRank::RowsAt::in_order,
+                                       i % 4 < 3);
+                         must(rank.check_rows(), where);
+                         dawdle(random); // who combines too early finds poison
+                         rank.experts();
+                         dawdle(random);
+                         rank.poison_results();
+                         rank.combine({sms, 14, 2}, 7168 / n / 16 * 16);
+                         must(rank.check_combined(), where);
+                         pe.barrier();
+                       }
+                       must(rank.check_records(), "last repetition");
+                     }),
+            "");
 }
 
 /// Full size, ranks at different times, the plan used again; each time verified.
