@@ -49,6 +49,16 @@ SHMEMCTL_HOST_DEVICE constexpr Task task_of(int turn, int part, int parts, int m
   return {(me + task % members) % members, task / members};
 }
 
+/// Whether a part sends its piece to all members together: where each part has one piece of
+/// `piece_bytes` for every member, of so few words of 16 bytes for each of its `threads` that
+/// latency counts. Longer ones go to one member after the other, as one stream of stores each.
+inline constexpr std::uint64_t together_words = 4;
+SHMEMCTL_HOST_DEVICE constexpr bool is_sent_together(int parts, int members,
+                                                     std::uint64_t piece_bytes, int threads) {
+  return pieces_for(parts, members) == parts &&
+         piece_bytes <= together_words * 16 * static_cast<std::uint64_t>(threads);
+}
+
 /// How the scratch of a team's flags is divided for reductions over the network: `parts` parts work
 /// at a time, each with a slot of `slot_bytes` per network member. As many parts as leave slots
 /// that are worth a transfer; at least one.

@@ -50,7 +50,8 @@ __global__ void order(const __grid_constant__ DeviceJob job, Ordering kind, Sign
   device::fenced_signal(job, signal.word, signal.value, signal.op, pe);
 }
 
-__global__ void __launch_bounds__(block_threads)
+/// Two blocks fit each multiprocessor: further collectives, for which peers may wait, find room.
+__global__ void __launch_bounds__(block_threads, 2)
     move_in_team(const __grid_constant__ DeviceJob job, Moving moving, int team, void* dest,
                  const void* source, std::size_t size_bytes, int root) {
   wait_for_stream();

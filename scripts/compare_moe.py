@@ -197,9 +197,14 @@ class Peer:
 
 
 def bytes_by_call(routings, cases):
-    """{(case, operation): bytes of values and scales that leave all ranks, a row for each token and rank}."""
-    return {(case_name, operation):
-            sum(routings[case_name].sent_rows()) * row_bytes(CASES[case_name]["dtype"], operation)
+    """{(case, operation): bytes of values and scales that leave all ranks: a row for each token and rank; of a
+    low-latency combine, which weighs outputs at the token's source, a row for each choice}."""
+    def rows(case_name, operation):
+        of_choices = CASES[case_name]["mode"] == "ll" and operation == "combine"
+        routing = routings[case_name]
+        return sum(routing.returned_selections() if of_choices else routing.sent_rows())
+
+    return {(case_name, operation): rows(case_name, operation) * row_bytes(CASES[case_name]["dtype"], operation)
             for case_name in cases for operation in CASES[case_name]["operations"]}
 
 

@@ -173,9 +173,10 @@ public:
   /// every other.
   __device__ bool set_entered_flags() {
     bool ok = true;
+    FlagRelease<Scope> release;
     for (int i = Scope::rank(); i < team_.n; i += Scope::size())
       if (i != team_.me) // release: after this member's reads of the previous collective
-        ok = set_flag(job_, &team_.cells->entered[team_.me], epoch_, team_.pe(i)) && ok;
+        ok = set_flag(job_, &team_.cells->entered[team_.me], epoch_, team_.pe(i), release) && ok;
     return ok;
   }
 

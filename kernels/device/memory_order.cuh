@@ -178,6 +178,31 @@ __device__ inline void fence_system() {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
+/// Releases of several words by one thread: one fence and then relaxed accesses, which is a release
+/// pattern of PTX for each of the words. With a release for each word, every one from the second on
+/// would wait until the word before it has been acknowledged: 1.9 us over NVLink (H100). Covers
+/// what the thread has done or seen before the first of the words, not what it does between them.
+class SharedRelease {
+public:
+  __device__ void add(std::uint64_t* at, std::uint64_t value) {
+    fence();
+    add_relaxed(at, value);
+  }
+  __device__ void store(std::uint64_t* at, std::uint64_t value) {
+    fence();
+    store_relaxed(at, value);
+  }
+
+private:
+  __device__ void fence() {
+    if (!fenced_)
+      fence_system();
+    fenced_ = true;
+  }
+
+  bool fenced_ = false;
+};
+
 /// A release store at GPU scope.
 __device__ inline void store_release_device(std::uint64_t* at, std::uint64_t value) {
   asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");

@@ -1,6 +1,8 @@
 // Translation of symmetric addresses, and flags of peers.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/device/network.cuh"
 #include "kernels/device/wait_report.cuh"
 #include "src/abi/device_job.h"
@@ -48,29 +50,46 @@ __device__ inline std::uint64_t* peer_flag(const DeviceJob& job, std::uint64_t* 
                                           static_cast<std::uintptr_t>(delta));
 }
 
-/// Sets a flag of that PE with release semantics: after all that this thread has done or seen. Of
-/// network puts: after those completed by a network_quiet().
-/// @param released whether an earlier call of a sequence has already made the network release;
-/// false at first
+/// A release for each word. For scopes whose threads set one word each, which is one fence of each
+/// warp, without the registers that a shared one takes.
+class EachRelease {
+public:
+  __device__ void add(std::uint64_t* at, std::uint64_t value) { add_release(at, value); }
+  __device__ void store(std::uint64_t* at, std::uint64_t value) { store_release(at, value); }
+};
+
+/// What the flags share that a thread of the scope sets one after the other: in a scope of one
+/// thread a fence for mapped PEs, and a fence for PEs over the network.
+template <class Scope>
+struct FlagRelease {
+  typename std::conditional<std::is_same<Scope, Thread>::value, SharedRelease, EachRelease>::type
+      mapped;
+  bool over_network = false; ///< whether the network release has been made
+};
+
+/// Sets a flag of that PE with release semantics: after all that this thread has done or seen
+/// before the first flag that it sets with `release`. Of network puts: after those completed by a
+/// network_quiet().
+template <class Scope>
 __device__ inline bool set_flag(const DeviceJob& job, std::uint64_t* cell, std::uint64_t value,
-                                int pe, bool& released) {
+                                int pe, FlagRelease<Scope>& release) {
   if (std::uint64_t* const there = peer_flag(job, cell, pe)) {
-    store_release(there, value);
+    release.mapped.store(there, value);
     return true;
   }
   // The request itself is relaxed, and the PE that sees the flag may get, over the network, what
   // this thread has stored into its own memory.
-  if (!released)
+  if (!release.over_network)
     network_release();
-  released = true;
+  release.over_network = true;
   const auto offset = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(cell) -
                                                  reinterpret_cast<std::uintptr_t>(job.cells));
   return network_put_value(job, {region::gpu_team_flags, offset}, value, 8, pe);
 }
 __device__ inline bool set_flag(const DeviceJob& job, std::uint64_t* cell, std::uint64_t value,
                                 int pe) {
-  bool released = false;
-  return set_flag(job, cell, value, pe, released);
+  FlagRelease<Warp> release; // a single flag
+  return set_flag(job, cell, value, pe, release);
 }
 
 /// A team as device code uses it. A team's number is its slot in DeviceJob::teams; 0 is the world.

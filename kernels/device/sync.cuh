@@ -60,27 +60,42 @@ __device__ inline bool is_member(const DeviceJob& job, int team_number, const Te
 
 /// All-to-all barrier for small teams: each member increments its own flag at every other member,
 /// and waits for theirs. One hop, no coordinator. The expected counts are loaded meanwhile; each
-/// thread has its own, so that the threads need not agree on anything.
+/// thread has its own, so that the threads need not agree on anything. A single thread sets all
+/// flags after one fence and loads several counts together, so that it takes little longer than a
+/// block.
 template <class Scope>
 __device__ inline bool sync_all_to_all(const DeviceJob& job, const TeamView& team) {
   std::uint64_t* const own_flag = &team.cells->arrived[team.me];
+  FlagRelease<Scope> release;
   for (int i = Scope::rank(); i < team.n; i += Scope::size())
     if (std::uint64_t* const there = peer_flag(job, own_flag, team.pe(i)); i != team.me && there)
-      // A release each: covers what the scope's threads did before their preceding sync.
-      add_release(there, 1);
-  bool ok = true, released = false;
+      // A release that covers what the scope's threads did before their preceding sync.
+      release.mapped.add(there, 1);
+  bool ok = true;
   const bool may_use_network = has_network(job);
   if (may_use_network)
     for (int i = Scope::rank(); i < team.n; i += Scope::size())
       if (i != team.me && peer_flag(job, own_flag, team.pe(i)) == nullptr) {
         const std::uint64_t number = team.cells->expected[i] + 1;
         ok = set_flag(job, &team.cells->arrived_network[plan::word_of_barrier(number)][team.me],
-                      number, team.pe(i), released) &&
+                      number, team.pe(i), release) &&
              ok;
       }
-  for (int i = Scope::rank(); i < team.n; i += Scope::size())
-    if (i != team.me) {
-      const std::uint64_t number = ++team.cells->expected[i];
+  // Counts in flight. After each wait they miss L1; a wider scope has one for each thread.
+  constexpr int at_once = std::is_same<Scope, Thread>::value ? DeviceJob::max_param_pes : 1;
+  for (int first = Scope::rank(); first < team.n; first += at_once * Scope::size()) {
+    std::uint64_t numbers[at_once] = {};
+#pragma unroll
+    for (int k = 0; k < at_once; ++k)
+      if (const int i = first + k * Scope::size(); i < team.n)
+        numbers[k] = team.cells->expected[i] + 1;
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      const int i = first + k * Scope::size();
+      if (i >= team.n || i == team.me)
+        continue;
+      const std::uint64_t number = numbers[k];
+      team.cells->expected[i] = number;
       const std::uint64_t* word = &team.cells->arrived[i];
       if (may_use_network && peer_flag(job, own_flag, team.pe(i)) == nullptr)
         word = &team.cells->arrived_network[plan::word_of_barrier(number)][i];
@@ -88,6 +103,7 @@ __device__ inline bool sync_all_to_all(const DeviceJob& job, const TeamView& tea
       wait_at_least(job, word, number, team.pe(i), in_time);
       ok = ok && in_time;
     }
+  }
   return ok;
 }
 

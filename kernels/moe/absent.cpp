@@ -2,7 +2,6 @@
 #include "kernels/moe/cast.h"
 #include "kernels/moe/check.h"
 #include "kernels/moe/high_throughput.h"
-#include "kernels/moe/high_throughput_copies.h"
 #include "kernels/moe/high_throughput_internode.h"
 #include "kernels/moe/low_latency.h"
 #include "kernels/moe/low_latency_internode.h"
@@ -21,21 +20,6 @@ std::string launch_dispatch(const DeviceJob&, const DispatchArguments&, void*) {
   return absent;
 }
 std::string launch_combine(const DeviceJob&, const CombineArguments&, void*) {
-  return absent;
-}
-CopyStreams::~CopyStreams() = default;
-std::string CopyStreams::open(std::int32_t) {
-  return absent;
-}
-std::string launch_row_copies(const DeviceJob&, const CopiedDispatch&, const CopyStreams&, void*) {
-  return absent;
-}
-std::string launch_copied_metadata(const DeviceJob&, const CopiedDispatch&, const CopyStreams&,
-                                   void*) {
-  return absent;
-}
-std::string launch_copied_combine(const DeviceJob&, const CopiedCombine&, const CopyStreams&,
-                                  void*) {
   return absent;
 }
 std::string launch_internode_notify(const DeviceJob&, const InternodeNotify&, void*) {

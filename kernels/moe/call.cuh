@@ -76,25 +76,7 @@ public:
   ///
   /// @param ok of this block: every rank has entered, and all its stores are complete
   /// @return in the last block, failed_call() if the call failed; else 0
-  __device__ std::uint64_t finish(bool ok) const { return end(ok, true); }
-  /// The same for a call whose rows every rank has awaited by their own flags, and which has left
-  /// nothing that another rank loads: a rank that completed it does not wait for the others to.
-  __device__ std::uint64_t finish_alone(bool ok) const { return end(ok, false); }
-
-  /// Called by one thread after a notify that failed, instead of a call: all later calls fail, on
-  /// this rank and on those that it stores the failure to. @return failed_call()
-  __device__ std::uint64_t fail() const {
-    device::fence_system(); // another block may have recorded the failure
-    const std::uint64_t failure = device::load_relaxed(&flags_->failure);
-    for (int rank = 0; rank < n_ranks_; ++rank)
-      set_flag(flags_->entered, rank, failure);
-    device::store_relaxed(&flags_->call, failure);
-    return failure;
-  }
-
-private:
-  /// @param together whether the ranks wait for each other's `finished`
-  __device__ std::uint64_t end(bool ok, bool together) const {
+  __device__ std::uint64_t finish(bool ok) const {
     device::Block::sync();
     bool last = false, all_ok = true;
     if (device::Block::rank() == 0) {
@@ -110,11 +92,11 @@ private:
       return 0;
     // One more block barrier, the only cost of failure handling when there is no failure.
     all_ok = device::Block::all(all_ok);
-    if (all_ok && together) {
+    if (all_ok) {
       set_all_flags(flags_->finished, epoch_);
       all_ok = wait_for_flags(flags_->finished, flags_->wait_ns[1], true);
       all_ok = device::Block::all(all_ok);
-    } else if (!all_ok) {
+    } else {
       set_all_flags(flags_->finished, device::load_relaxed(&flags_->failure));
     }
     const std::uint64_t failure = all_ok ? 0 : device::load_relaxed(&flags_->failure);
@@ -127,6 +109,18 @@ private:
     return failure;
   }
 
+  /// Called by one thread after a notify that failed, instead of a call: all later calls fail, on
+  /// this rank and on those that it stores the failure to. @return failed_call()
+  __device__ std::uint64_t fail() const {
+    device::fence_system(); // another block may have recorded the failure
+    const std::uint64_t failure = device::load_relaxed(&flags_->failure);
+    for (int rank = 0; rank < n_ranks_; ++rank)
+      set_flag(flags_->entered, rank, failure);
+    device::store_relaxed(&flags_->call, failure);
+    return failure;
+  }
+
+private:
   /// Sets this rank's flag on every rank. Release: everything that earlier kernels of this rank, or
   /// the threads of this block before a block barrier, have read or written is ordered before it.
   __device__ void set_all_flags(std::uint64_t* words, std::uint64_t word) const {

@@ -32,20 +32,11 @@ std::string launch_dispatch(const DeviceJob& job, const DispatchArguments& argum
 }
 
 std::string launch_combine(const DeviceJob& job, const CombineArguments& arguments, void* stream) {
-  const RingSlots& slots = arguments.slots;
   const std::size_t shared =
-      slots.all() > 0 ? ring_shared_bytes(slots, arguments.tuning.warps, arguments.chunk_bytes)
-                      : reduce_shared_bytes(reduce_shape(arguments), arguments.tuning.warps, false);
+      reduce_shared_bytes(reduce_shape(arguments), arguments.tuning.warps, false);
   const auto with = [&](auto kernel) {
     return launch(kernel, job, arguments, arguments.tuning, shared, stream);
   };
-  if (slots.all() > 0) {
-    if (std::string refused = refuse_slots(slots, arguments.shape.n_ranks); !refused.empty())
-      return refused;
-    if (arguments.shape.n_ranks <= 2)
-      return with(combine_ring<2>);
-    return arguments.shape.n_ranks <= 4 ? with(combine_ring<4>) : with(combine_ring<8>);
-  }
   if (arguments.shape.n_ranks <= 2)
     return with(combine<2>);
   return arguments.shape.n_ranks <= 4 ? with(combine<4>) : with(combine<8>);

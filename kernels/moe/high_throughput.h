@@ -175,9 +175,6 @@ struct CombineArguments {
   /// of other ranks. nullptr: no weights are returned.
   const float* output_weights = nullptr;
   float* combined_weights = nullptr; ///< [tokens][top_k]: their sums; with output_weights
-  /// Slots of a warp in which rows follow each other, instead of tuning.stages of one row of each
-  /// rank. 0: stages.
-  RingSlots slots = {0, 0};
 };
 /// For each token of this rank: bf16(bias + the outputs of its destination ranks), added in FP32 in
 /// rank order; and the same sum of the returned weights of each of its top_k experts.

@@ -4,7 +4,6 @@
 
 #include "kernels/moe/call.cuh"
 #include "kernels/moe/combine_reduce.cuh"
-#include "kernels/moe/combine_ring.cuh"
 #include "kernels/moe/high_throughput.h"
 
 namespace shmemctl::moe {
@@ -44,10 +43,17 @@ __device__ inline void combine_weights(const DeviceJob& job, const CombineArgume
   }
 }
 
-/// The call itself, with its reducer.
-template <int ranks_limit, class Reducer>
-__device__ __forceinline__ void run_combine(const DeviceJob& job, const CombineArguments& all,
-                                            const Call& call, Reducer& reducer) {
+template <int ranks_limit>
+__global__ void __launch_bounds__(reduce_threads, 1)
+    combine(const __grid_constant__ DeviceJob job, const __grid_constant__ CombineArguments all) {
+  extern __shared__ __align__(128) std::byte shared[];
+  const Call call(job, all.memory.flags, all.shape.n_ranks);
+  call.announce();
+  const ReduceShape shape = reduce_shape(all);
+  const auto rank = static_cast<std::int32_t>(threadIdx.x % 32);
+  const RowsOfRanks rows(job, all.memory.outputs, all.plan.slots, all.shape.n_ranks,
+                         shape.row_bytes, rank < all.shape.n_ranks ? all.plan.bases[rank] : 0);
+  CombineReducer<RowsOfRanks, ranks_limit> reducer(shape, rows, shared);
   reducer.prepare();
   const bool all_arrived = call.wait_for_all();
   if (all_arrived) {
@@ -56,43 +62,6 @@ __device__ __forceinline__ void run_combine(const DeviceJob& job, const CombineA
       combine_weights<ranks_limit>(job, all);
   }
   call.finish(all_arrived);
-}
-
-/// The rows of this rank's tokens at the ranks of their experts.
-__device__ inline RowsOfRanks rows_of_tokens(const DeviceJob& job, const CombineArguments& all) {
-  const auto rank = static_cast<std::int32_t>(threadIdx.x % 32);
-  return {job,
-          all.memory.outputs,
-          all.plan.slots,
-          all.shape.n_ranks,
-          all.shape.hidden * 2,
-          rank < all.shape.n_ranks ? all.plan.bases[rank] : 0};
-}
-
-template <int ranks_limit>
-__global__ void __launch_bounds__(reduce_threads, 1)
-    combine(const __grid_constant__ DeviceJob job, const __grid_constant__ CombineArguments all) {
-  extern __shared__ __align__(128) std::byte shared[];
-  const Call call(job, all.memory.flags, all.shape.n_ranks);
-  call.announce();
-  const ReduceShape shape = reduce_shape(all);
-  const RowsOfRanks rows = rows_of_tokens(job, all);
-  CombineReducer<RowsOfRanks, ranks_limit> reducer(shape, rows, shared);
-  run_combine<ranks_limit>(job, all, call, reducer);
-}
-
-/// The same with rows that follow each other in slots (CombineArguments::slots).
-template <int ranks_limit>
-__global__ void __launch_bounds__(reduce_threads, 1)
-    combine_ring(const __grid_constant__ DeviceJob job,
-                 const __grid_constant__ CombineArguments all) {
-  extern __shared__ __align__(128) std::byte shared[];
-  const Call call(job, all.memory.flags, all.shape.n_ranks);
-  call.announce();
-  const ReduceShape shape = reduce_shape(all);
-  const RowsOfRanks rows = rows_of_tokens(job, all);
-  RingReducer<RowsOfRanks, ranks_limit> reducer(shape, all.slots, job.pe, rows, shared);
-  run_combine<ranks_limit>(job, all, call, reducer);
 }
 
 } // namespace shmemctl::moe

@@ -1,23 +1,10 @@
 #include "kernels/moe/launch.cuh"
 #include "kernels/moe/low_latency_combine.cuh"
 #include "kernels/moe/low_latency_dispatch.cuh"
-#include "kernels/moe/low_latency_unit_kernels.cuh"
 
 namespace shmemctl::moe {
 
 namespace {
-
-std::string launch_dispatch_by_units(const DeviceJob& job, const LowLatencyDispatch& arguments,
-                                     void* stream) {
-  if (std::string refused = refuse_units(arguments.shape, arguments.memory); !refused.empty())
-    return refused;
-  const DispatchBlocks blocks =
-      dispatch_blocks_by_units(arguments.shape, arguments.tokens, arguments.sms, arguments.phases);
-  low_latency_dispatch_by_units<<<static_cast<unsigned>(blocks.all()), send_threads, 0,
-                                  static_cast<cudaStream_t>(stream)>>>(job, arguments,
-                                                                       blocks.senders);
-  return error_text(cudaGetLastError());
-}
 
 std::string launch_dispatch_now(const DeviceJob& job, const LowLatencyDispatch& arguments,
                                 void* stream) {
@@ -29,39 +16,14 @@ std::string launch_dispatch_now(const DeviceJob& job, const LowLatencyDispatch& 
     return refused;
   if (std::string refused = refuse_sms(arguments.sms); !refused.empty())
     return refused;
-  if (arguments.by_units)
-    return launch_dispatch_by_units(job, arguments, stream);
   const DispatchBlocks blocks = dispatch_blocks(arguments.tokens, arguments.sms, arguments.phases);
   low_latency_dispatch<<<static_cast<unsigned>(blocks.all()), send_threads, 0,
                          static_cast<cudaStream_t>(stream)>>>(job, arguments, blocks.senders);
   return error_text(cudaGetLastError());
 }
 
-std::string launch_combine_by_units(const DeviceJob& job, const LowLatencyCombine& arguments,
-                                    void* stream) {
-  if (std::string refused = refuse_shape(arguments.shape); !refused.empty())
-    return refused;
-  if (std::string refused =
-          refuse_units_back(arguments.shape, arguments.memory, arguments.counts,
-                            arguments.output_rows != nullptr, arguments.tuning.sms);
-      !refused.empty())
-    return refused;
-  const CombineBlocks blocks =
-      combine_blocks_by_units(arguments.shape, arguments.weighted, arguments.tokens,
-                              arguments.tuning.sms, arguments.phases);
-  const auto launch_it = [&](auto kernel) {
-    kernel<<<static_cast<unsigned>(blocks.all()), unit_combine_threads, 0,
-             static_cast<cudaStream_t>(stream)>>>(job, arguments, blocks.senders);
-    return error_text(cudaGetLastError());
-  };
-  return arguments.weighted ? launch_it(low_latency_combine_by_units<true>)
-                            : launch_it(low_latency_combine_by_units<false>);
-}
-
 std::string launch_combine_now(const DeviceJob& job, const LowLatencyCombine& arguments,
                                void* stream) {
-  if (arguments.by_units)
-    return launch_combine_by_units(job, arguments, stream);
   const ReduceShape shape = reduce_shape(arguments);
   Tuning tuning = arguments.tuning;
   std::size_t shared = reduce_shared_bytes(shape, tuning.warps, arguments.weighted);
@@ -73,13 +35,20 @@ std::string launch_combine_now(const DeviceJob& job, const LowLatencyCombine& ar
   const auto with = [&](auto kernel) {
     return launch(kernel, job, arguments, tuning, shared, stream);
   };
+  constexpr int few = few_reduce_threads, many = reduce_threads;
+  const bool is_few = tuning.warps * 32 <= few;
+  if (!arguments.weighted && shape.rows <= 4)
+    return with(low_latency_combine<false, 4, many>);
   if (!arguments.weighted)
-    return shape.rows <= 4 ? with(low_latency_combine<false, 4>)
-                           : with(low_latency_combine<false, 8>);
+    return is_few ? with(low_latency_combine<false, 8, few>)
+                  : with(low_latency_combine<false, 8, many>);
   if (shape.rows <= 8)
-    return with(low_latency_combine<true, 8>);
-  return shape.rows <= 16 ? with(low_latency_combine<true, 16>)
-                          : with(low_latency_combine<true, 32>);
+    return is_few ? with(low_latency_combine<true, 8, few>)
+                  : with(low_latency_combine<true, 8, many>);
+  if (shape.rows <= 16)
+    return with(low_latency_combine<true, 16, many>);
+  return is_few ? with(low_latency_combine<true, 32, few>)
+                : with(low_latency_combine<true, 32, many>);
 }
 
 } // namespace

@@ -32,7 +32,6 @@
 
 #include "kernels/moe/high_throughput.h"
 #include "kernels/moe/low_latency_calls.h"
-#include "kernels/moe/row_units.h"
 #include "kernels/moe/token_metadata.h"
 #include "src/abi/device_job.h"
 
@@ -92,15 +91,6 @@ struct LowLatencyMemory {
   /// BF16. Partial combine: [max_rows][hidden]. Weighted combine: [max_rows][top_k][hidden], the
   /// outputs of a row's experts in the order of the token's top-k list.
   std::byte* outputs;
-  /// Only for dispatches by units (LowLatencyDispatch::by_units): UnitLayout::all_bytes(), aligned
-  /// to 16 bytes, zeroed before the first call.
-  std::byte* units = nullptr;
-  /// Only for combines by units (LowLatencyCombine::by_units): ReturnLayout::all_bytes(), aligned
-  /// to 16 bytes, zeroed before the first call.
-  ///
-  /// One buffer suffices: rank R writes here in combine e + 1 after it has received dispatch e + 1
-  /// from this rank, which began it only after its combine e had completed.
-  std::byte* returned = nullptr;
 };
 
 /// Blocks of a dispatch launch: `senders` send, and one more receives.
@@ -117,56 +107,6 @@ constexpr DispatchBlocks dispatch_blocks(std::int32_t tokens, int sms, Phases ph
       sms - 1 < LowLatencyFlags::max_blocks ? sms - 1 : LowLatencyFlags::max_blocks;
   const int senders = tokens < 1 ? 1 : tokens < max_senders ? tokens : max_senders;
   return {phases == Phases::receive ? 0 : senders, phases == Phases::send ? 0 : 1};
-}
-/// The same of a dispatch by units: blocks receive, one for each slot of each source as far as
-/// there are SMs.
-constexpr DispatchBlocks dispatch_blocks_by_units(const Shape& shape, std::int32_t tokens, int sms,
-                                                  Phases phases) {
-  DispatchBlocks blocks = dispatch_blocks(tokens, sms, phases);
-  if (phases == Phases::send)
-    return blocks;
-  const int left = sms - blocks.senders;
-  blocks.receiving = expected_slots(shape) < left ? expected_slots(shape) : left;
-  return blocks;
-}
-/// "", or why a dispatch by units is not launched.
-inline std::string refuse_units(const Shape& shape, const LowLatencyMemory& memory) {
-  if (shape.max_tokens < 1 || shape.max_tokens > max_tokens_by_units)
-    return "a dispatch by units takes 1 to " + std::to_string(max_tokens_by_units) +
-           " tokens of a rank at most, and the shape has " + std::to_string(shape.max_tokens);
-  return memory.units == nullptr ? "a dispatch by units needs memory for them" : "";
-}
-/// Blocks of a combine by units: some send the outputs of received rows, the others add up what
-/// comes back. Blocks that send do not wait.
-struct CombineBlocks {
-  int senders, adding;
-  constexpr int all() const { return senders + adding; }
-};
-inline constexpr int unit_combine_threads = 224; ///< 7168 channels: four items of a token
-/// @param sms 2 at least
-constexpr CombineBlocks combine_blocks_by_units(const Shape& shape, bool weighted,
-                                                std::int32_t tokens, int sms, Phases phases) {
-  const int chunks = (shape.hidden / 8 + unit_combine_threads - 1) / unit_combine_threads;
-  const int items = tokens * chunks < 1 ? 1 : tokens * chunks;
-  const int half = phases == Phases::receive ? sms : sms / 2;
-  const int adding = phases == Phases::send ? 0 : items < half ? items : half;
-  const int rows = returned_rows(shape, weighted), left = sms - adding;
-  return {phases == Phases::receive ? 0 : rows < left ? rows : left, adding};
-}
-/// "", or why a combine by units is not launched.
-/// @param packed outputs are packed per expert
-inline std::string refuse_units_back(const Shape& shape, const LowLatencyMemory& memory,
-                                     const std::int32_t* counts, bool packed, int sms) {
-  if (shape.max_tokens < 1 || shape.max_tokens > max_tokens_by_units)
-    return "a combine by units takes 1 to " + std::to_string(max_tokens_by_units) +
-           " tokens of a rank at most, and the shape has " + std::to_string(shape.max_tokens);
-  if (packed)
-    return "a combine by units takes outputs by slot, and these are packed per expert";
-  if (sms < 2)
-    return "a combine by units takes 2 multiprocessors at least: one sends, one adds up";
-  return memory.returned == nullptr || counts == nullptr
-             ? "a combine by units needs memory for them, and the counts of the dispatch"
-             : "";
 }
 /// "", or why a dispatch is not launched on so few multiprocessors.
 inline std::string refuse_sms(int sms) {
@@ -190,9 +130,6 @@ struct LowLatencyDispatch {
   Phases phases;
   int sms;
   std::uint64_t rank_timeout_ns; ///< time after which a rank that does not respond is masked
-  /// Rows are sent by units that carry data and flag together (row_units.h), and copied from there
-  /// to their slots as they arrive: for few tokens. The same on all ranks in each call.
-  bool by_units = false;
 };
 /// @param calls of this rank and this memory
 std::string launch_low_latency_dispatch(const DeviceJob& job, const LowLatencyDispatch& arguments,
@@ -216,12 +153,6 @@ struct LowLatencyCombine {
   /// Weighted, with outputs packed per expert (pack.h): [tokens][top_k], the row of each expert's
   /// output on its rank. nullptr: outputs are stored by slot.
   const std::int32_t* output_rows = nullptr;
-  /// Outputs are sent to the token's source by units that carry data and flag together
-  /// (row_units.h), instead of being fetched: for few tokens. The same on all ranks in each call.
-  /// `tuning` has only the SMs then, and `chunk_bytes` says nothing.
-  bool by_units = false;
-  Scales scales = Scales::none;         ///< by units: of the dispatch
-  const std::int32_t* counts = nullptr; ///< by units: output of the dispatch
 };
 /// @param calls of this rank and this memory
 std::string launch_low_latency_combine(const DeviceJob& job, const LowLatencyCombine& arguments,

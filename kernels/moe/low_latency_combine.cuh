@@ -95,8 +95,13 @@ __device__ inline void announce_outputs(const DeviceJob& job, const LowLatencyCo
   device::store_release(word, epoch);
 }
 
-template <bool weighted, int max_rows>
-__global__ void __launch_bounds__(reduce_threads, 1)
+/// Largest block of the kernels that are launched by default: a thread has all the registers that
+/// it needs. In blocks of reduce_threads a thread has 128, keeps the rest in local memory and loads
+/// it again after each fence.
+inline constexpr int few_reduce_threads = 256;
+
+template <bool weighted, int max_rows, int max_threads>
+__global__ void __launch_bounds__(max_threads, 1)
     low_latency_combine(const __grid_constant__ DeviceJob job,
                         const __grid_constant__ LowLatencyCombine all) {
   extern __shared__ __align__(128) std::byte shared[];
@@ -110,13 +115,17 @@ __global__ void __launch_bounds__(reduce_threads, 1)
   if (all.phases == Phases::send)
     return;
   const ReduceShape shape = reduce_shape(all);
+  const auto count_and_wait = [&] {
+    count_call_early(&flags->blocks_done[0], gridDim.x, &flags->combined, epoch);
+    return wait_for_outputs(all, epoch);
+  };
   if constexpr (weighted) {
     const RowsOfChoices rows(job, all);
     CombineReducer<RowsOfChoices, max_rows> reducer(shape, rows, shared);
     // output_rows is written by other ranks and is valid once their outputs are.
     if (all.output_rows == nullptr)
       reducer.prepare();
-    const std::uint32_t there = wait_for_outputs(all, epoch);
+    const std::uint32_t there = count_and_wait();
     if (all.output_rows != nullptr)
       reducer.prepare();
     reducer.run(there);
@@ -125,9 +134,8 @@ __global__ void __launch_bounds__(reduce_threads, 1)
                            fixed_slot(all.shape, job.pe, 0));
     CombineReducer<RowsOfRanks, max_rows> reducer(shape, rows, shared);
     reducer.prepare();
-    reducer.run(wait_for_outputs(all, epoch));
+    reducer.run(count_and_wait());
   }
-  count_call(&flags->blocks_done[0], gridDim.x, &flags->combined, epoch);
 }
 
 } // namespace shmemctl::moe

@@ -1,6 +1,7 @@
 // What the low-latency kernels share: waits with masking, and the call counters.
 #pragma once
 
+#include "kernels/device/scope.cuh"
 #include "kernels/device/wait.cuh"
 #include "kernels/moe/low_latency.h"
 
@@ -52,19 +53,31 @@ __device__ inline void count_wait(LowLatencyFlags* flags, int op, std::int32_t r
 }
 
 #ifdef __CUDACC__
-/// Called by all threads of the grid at their end: the last of `blocks` blocks advances the call
-/// counter. That is safe because all of them have read it by then; no other order is needed. What
-/// the blocks stored is ordered by the flags that they set at other ranks, or by the end of the
-/// launch.
-__device__ inline void count_call(std::uint32_t* blocks_done, std::uint32_t blocks,
-                                  std::uint64_t* counter, std::uint64_t epoch) {
-  __syncthreads();
-  if (threadIdx.x != 0)
-    return;
+/// Called by one thread of each of `blocks` blocks: the last one advances the call counter. That is
+/// safe when all threads of these blocks have read it; no other order is needed. What the blocks
+/// stored is ordered by the flags that they set at other ranks, or by the end of the launch.
+__device__ inline void count_block(std::uint32_t* blocks_done, std::uint32_t blocks,
+                                   std::uint64_t* counter, std::uint64_t epoch) {
   if (blocks == 1 || atomicAdd(blocks_done, 1u) + 1 == blocks) {
     *blocks_done = 0;
     device::store_relaxed(counter, epoch);
   }
+}
+/// Called by all threads of the grid at their end.
+__device__ inline void count_call(std::uint32_t* blocks_done, std::uint32_t blocks,
+                                  std::uint64_t* counter, std::uint64_t epoch) {
+  __syncthreads();
+  if (threadIdx.x == 0)
+    count_block(blocks_done, blocks, counter, epoch);
+}
+/// Called by all threads of the grid where a block is about to wait for other ranks: at the end of
+/// the kernel, the launch would wait until the count has reached the L2 cache. All threads must
+/// have read the counter: the block's vote on its value shows that they have.
+__device__ inline void count_call_early(std::uint32_t* blocks_done, std::uint32_t blocks,
+                                        std::uint64_t* counter, std::uint64_t epoch) {
+  const bool all_have_read = device::Block::all(epoch != 0);
+  if (all_have_read && threadIdx.x + 1 == blockDim.x)
+    count_block(blocks_done, blocks, counter, epoch);
 }
 #endif
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "kernels/moe/low_latency_common.cuh"
-#include "kernels/moe/row_units.h"
 #include "kernels/moe/token_counts.h"
 #include "kernels/moe/vector_cast.cuh"
 
@@ -10,50 +9,39 @@ namespace shmemctl::moe {
 
 inline constexpr int send_threads = 448; ///< 7168 channels, 16 each
 
-/// A sending block's shared memory; arrays by rank.
-struct LowLatencySenderShared {
-  std::int32_t sent[max_ranks_of_kernels], before[max_ranks_of_kernels];
-  std::byte* rows[max_ranks_of_kernels]; ///< destination row of the token; nullptr: not sent to
-                                         ///< that rank
-  std::uint32_t* records[max_ranks_of_kernels];
-  std::uint32_t own_ranks; ///< destination ranks of the token
-  static constexpr std::int32_t tokens = 512;
-  std::uint32_t ranks[tokens]; ///< destination ranks of a run of tokens
-};
-
 /// The sending side: a block, its tokens and their destinations.
-/// @tparam by_units rows are sent by units that carry data and flag together (row_units.h): one
-///                  flag for each rank has the count of all rows, and is ordered with none of them
-template <bool by_units>
 class LowLatencySender {
 public:
-  using Shared = LowLatencySenderShared;
+  /// The block's shared memory; arrays by rank.
+  struct Shared {
+    std::int32_t sent[max_ranks_of_kernels], before[max_ranks_of_kernels];
+    std::byte* rows[max_ranks_of_kernels]; ///< destination row of the token; nullptr: not sent to
+                                           ///< that rank
+    std::uint32_t* records[max_ranks_of_kernels];
+    std::uint32_t own_ranks; ///< destination ranks of the token
+    static constexpr std::int32_t tokens = 512;
+    std::uint32_t ranks[tokens]; ///< destination ranks of a run of tokens
+  };
 
   __device__ LowLatencySender(const DeviceJob& job, const LowLatencyDispatch& all, Shared& shared,
                               std::int32_t senders, std::uint64_t epoch)
       : job_(job), all_(all), shared_(shared), layout_(all.shape, all.scales),
-        units_(all.shape, all.scales), token_of_choice_(all.shape.top_k),
-        rank_of_expert_(all.shape.local_experts()), senders_(senders), epoch_(epoch),
-        n_(all.shape.n_ranks) {
+        token_of_choice_(all.shape.top_k), rank_of_expert_(all.shape.local_experts()),
+        senders_(senders), epoch_(epoch), n_(all.shape.n_ranks) {
     // Thread r serves rank r. Loaded early, because each load takes as long as a step below.
     const auto rank = static_cast<std::int32_t>(threadIdx.x);
     if (rank < n_) {
       masked_ = device::load_relaxed(&all.memory.flags->masked[rank]) != 0;
       const LowLatencyMemory& memory = all.memory;
-      const std::int32_t buffer = buffer_of_dispatch(epoch);
-      if constexpr (by_units) {
-        rows_ = device::pointer_to(job, memory.units, rank) +
-                units_.offset(all.shape, buffer, job.pe, 0);
-      } else {
-        const std::int64_t row = static_cast<std::int64_t>(buffer) * all.shape.max_rows() +
-                                 fixed_slot(all.shape, job.pe, 0);
-        rows_ = device::pointer_to(job, memory.rows, rank) +
-                row * all.shape.value_bytes(format_of(all.scales));
-        records_ = reinterpret_cast<std::uint32_t*>(device::pointer_to(job, memory.records, rank)) +
-                   row * layout_.words();
-      }
+      const std::int64_t row =
+          static_cast<std::int64_t>(buffer_of_dispatch(epoch)) * all.shape.max_rows() +
+          fixed_slot(all.shape, job.pe, 0);
+      rows_ = device::pointer_to(job, memory.rows, rank) +
+              row * all.shape.value_bytes(format_of(all.scales));
+      records_ = reinterpret_cast<std::uint32_t*>(device::pointer_to(job, memory.records, rank)) +
+                 row * layout_.words();
       word_ = device::pointer_to(
-          job, &memory.flags->block_counts[buffer][job.pe][by_units ? 0 : blockIdx.x], rank);
+          job, &memory.flags->block_counts[buffer_of_dispatch(epoch)][job.pe][blockIdx.x], rank);
       begun_ = device::pointer_to(job, &memory.flags->begun[job.pe], rank);
     }
   }
@@ -68,19 +56,11 @@ public:
       find_slots(token);
       if (token == 0)
         signal_begin();
-      // the thread of the last token has counted all tokens before it
-      if (by_units && token == all_.tokens - 1)
-        publish_all(token);
       send(token);
       __syncthreads(); // all threads have read the destinations
     }
     if (all_.tokens == 0)
       signal_begin();
-    if constexpr (by_units) {
-      if (all_.tokens == 0)
-        publish_all(-1);
-      return; // the flags in a unit say that the unit has arrived
-    }
     // The block barrier and the release together order all row stores of the block before its count
     // flags: rank R may read the rows once it has acquired the flag.
     __syncthreads();
@@ -100,17 +80,6 @@ private:
       return;
     const std::uint64_t word = count_word(epoch_, packed_count(senders_, shared_.sent[rank]));
     device::store_release(word_, word);
-  }
-  /// The number of rows of all blocks, by the block with the last token. Relaxed: it says how many
-  /// rows will come, not that they are there.
-  /// @param last the last token; -1: there is none
-  __device__ void publish_all(std::int32_t last) const {
-    const auto rank = static_cast<std::int32_t>(threadIdx.x);
-    if (rank >= n_ || masked_)
-      return;
-    const std::int32_t rows =
-        last < 0 ? 0 : shared_.before[rank] + (goes_to(shared_.own_ranks, rank) ? 1 : 0);
-    device::store_relaxed(word_, count_word(epoch_, packed_count(1, rows)));
   }
   /// Loads the first channels before the destinations are known.
   __device__ void prefetch(std::int32_t token) {
@@ -183,37 +152,9 @@ private:
     if (!goes || masked_)
       return;
     ++shared_.sent[rank];
-    if constexpr (by_units) {
-      shared_.rows[rank] = rows_ + static_cast<std::int64_t>(slot) * units_.row_bytes();
-    } else {
-      shared_.rows[rank] =
-          rows_ + static_cast<std::int64_t>(slot) * all_.shape.value_bytes(format_of(all_.scales));
-      shared_.records[rank] = records_ + static_cast<std::int64_t>(slot) * layout_.words();
-    }
-  }
-
-  /// Stores 16 bytes of the row's values.
-  __device__ void put_values(std::int32_t rank, std::int32_t group, uint4 value) const {
-    if constexpr (by_units) {
-      auto* const units = reinterpret_cast<std::uint64_t*>(shared_.rows[rank]);
-      device::store_pair_relaxed(units + units_.pair(group, 0),
-                                 {unit_of(value.x), unit_of(value.y)});
-      device::store_pair_relaxed(units + units_.pair(group, 1),
-                                 {unit_of(value.z), unit_of(value.w)});
-    } else {
-      reinterpret_cast<uint4*>(shared_.rows[rank])[group] = value;
-    }
-  }
-  __device__ void put_record(std::int32_t rank, std::int32_t word, std::uint32_t value) const {
-    if constexpr (by_units)
-      device::store_relaxed(reinterpret_cast<std::uint64_t*>(shared_.rows[rank]) +
-                                units_.unit_of_record(word),
-                            unit_of(value));
-    else
-      shared_.records[rank][word] = value;
-  }
-  __device__ std::uint64_t unit_of(std::uint32_t value) const {
-    return count_word(epoch_, static_cast<std::int32_t>(value));
+    shared_.rows[rank] =
+        rows_ + static_cast<std::int64_t>(slot) * all_.shape.value_bytes(format_of(all_.scales));
+    shared_.records[rank] = records_ + static_cast<std::int64_t>(slot) * layout_.words();
   }
 
   __device__ void send(std::int32_t token) {
@@ -252,7 +193,7 @@ private:
       } else if (word == layout_.token()) {
         value = static_cast<std::uint32_t>(token);
       }
-      put_record(rank, word, value);
+      shared_.records[rank][word] = value;
     });
   }
   __device__ void send_bf16(std::int32_t token) const {
@@ -261,7 +202,8 @@ private:
     for (auto unit = static_cast<std::int32_t>(threadIdx.x); unit < units;
          unit += static_cast<std::int32_t>(blockDim.x)) {
       const uint4 value = __ldg(row + unit);
-      each_rank([&](std::int32_t rank) { put_values(rank, unit, value); });
+      each_rank(
+          [&](std::int32_t rank) { reinterpret_cast<uint4*>(shared_.rows[rank])[unit] = value; });
     }
   }
   /// 16 channels per thread: eight adjacent threads share a scale, a warp has four.
@@ -291,12 +233,12 @@ private:
       if (!has_unit)
         continue;
       each_rank([&](std::int32_t rank) {
-        put_values(rank, unit, make_uint4(a.x, a.y, b.x, b.y));
+        reinterpret_cast<uint4*>(shared_.rows[rank])[unit] = make_uint4(a.x, a.y, b.x, b.y);
         if (all_.scales == Scales::ue8m0) {
           if (lane == 0)
-            put_record(rank, unit / 32, bytes);
+            shared_.records[rank][unit / 32] = bytes;
         } else if (lane % 8 == 0) {
-          put_record(rank, unit / 8, __float_as_uint(scale.scale));
+          shared_.records[rank][unit / 8] = __float_as_uint(scale.scale);
         }
       });
     }
@@ -306,7 +248,6 @@ private:
   const LowLatencyDispatch& all_;
   Shared& shared_;
   MetadataLayout layout_;
-  UnitLayout units_;
   QuickDivision token_of_choice_, rank_of_expert_;
   std::int32_t senders_;
   std::uint64_t epoch_;
@@ -362,11 +303,11 @@ __device__ inline void receive_counts(const LowLatencyDispatch& all, std::uint64
 __global__ void __launch_bounds__(send_threads, 1)
     low_latency_dispatch(const __grid_constant__ DeviceJob job,
                          const __grid_constant__ LowLatencyDispatch all, std::int32_t senders) {
-  __shared__ LowLatencySenderShared shared;
+  __shared__ LowLatencySender::Shared shared;
   LowLatencyFlags* const flags = all.memory.flags;
   if (static_cast<std::int32_t>(blockIdx.x) < senders) {
     const std::uint64_t epoch = device::load_relaxed(&flags->sent) + 1;
-    LowLatencySender<false>(job, all, shared, senders, epoch).run();
+    LowLatencySender(job, all, shared, senders, epoch).run();
     count_call(&flags->blocks_done[0], static_cast<std::uint32_t>(senders), &flags->sent, epoch);
   } else {
     const std::uint64_t epoch = device::load_relaxed(&flags->received) + 1;

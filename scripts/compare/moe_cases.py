@@ -59,6 +59,16 @@ class Routing:
         return [sum(len(self.ranks_of(experts) - {source}) for experts in tokens)
                 for source, tokens in enumerate(self.choices)]
 
+    def returned_selections(self):
+        """By rank: outputs of its experts for tokens of other ranks."""
+        returned = [0] * self.n_ranks
+        for source, tokens in enumerate(self.choices):
+            for experts in tokens:
+                for expert in experts:
+                    if expert >= 0 and self.rank_of(expert) != source:
+                        returned[self.rank_of(expert)] += 1
+        return returned
+
     def selections(self):
         """By rank: how many experts its own tokens have chosen."""
         return [sum(expert >= 0 for experts in tokens for expert in experts) for tokens in self.choices]

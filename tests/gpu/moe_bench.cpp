@@ -131,8 +131,6 @@ public:
   Way way(const std::string& name, const Tuning& tuning, MoeRank::RowsAt rows_at, bool notify,
           bool after_notify) {
     const auto call = [this, tuning, rows_at, notify, after_notify] {
-      if (rows_at == MoeRank::RowsAt::copied && after_notify)
-        rank_.copy_rows();
       if (notify)
         rank_.notify(nullptr, after_notify);
       rank_.dispatch(tuning, rows_at, after_notify);
@@ -146,14 +144,6 @@ public:
               return wrong.empty() ? rank_.check_records() : wrong;
             }};
   }
-  Way way_of_combine(const std::string& name, const std::function<void()>& call) {
-    return {name, call, [this, call] {
-              rank_.poison_copied_outputs();
-              rank_.poison_results();
-              call();
-              return rank_.check_combined();
-            }};
-  }
   /// Each new way beside its predecessor.
   void variants(const std::vector<int>& all_sms) {
     notify();
@@ -163,12 +153,6 @@ public:
       std::printf("notify, counts first %.1f us %s\n", us, wrong.c_str());
     for (const int sms : all_sms)
       variants_of_dispatch(sms);
-    if (rank_.format() != Format::bf16)
-      return;
-    prepare_combine();
-    for (const int sms : all_sms)
-      variants_of_combine(sms);
-    combines_without_sms();
   }
   void variants_of_dispatch(int sms) {
     using RowsAt = MoeRank::RowsAt;
@@ -181,56 +165,12 @@ public:
                                std::to_string(one.stages),
                            tuning, RowsAt::in_place, false, false));
     }
-    Tuning few = own; // for the metadata
-    few.sms = std::min(sms, 4);
-    ways.push_back(way("copied", few, RowsAt::copied, false, false));
     compare("dispatch", own, ways);
     compare("notify+dispatch", own,
             {way("in order", own, RowsAt::in_order, true, false),
              way("in order, after notify", own, RowsAt::in_order, true, true),
              way("in place", own, RowsAt::in_place, true, false),
-             way("in place, after notify", own, RowsAt::in_place, true, true),
-             way("copied", few, RowsAt::copied, true, false),
-             way("copied beside notify", few, RowsAt::copied, true, true)});
-  }
-  void variants_of_combine(int sms) {
-    const moe::ReduceTuning own = moe::combine_tuning(rank_.shape(), sms);
-    std::vector<Way> ways{
-        way_of_combine("pull", [this, own] { rank_.combine(own.tuning, own.chunk_bytes); })};
-    for (const std::int32_t chunk_bytes : {3584, 2048, 1024})
-      for (const int own_slots : {0, 1, 2}) {
-        const moe::RingSlots slots =
-            moe::ring_slots(rank_.shape().n_ranks, 16, chunk_bytes, own_slots);
-        if (slots.all() == 0)
-          continue;
-        ways.push_back(way_of_combine(
-            "pull into " + std::to_string(slots.others) + " + " + std::to_string(own_slots) +
-                " slots of " + std::to_string(chunk_bytes),
-            [this, sms, slots, chunk_bytes] {
-              rank_.combine({sms, 16, 1}, chunk_bytes, false, false, slots);
-            }));
-      }
-    for (const int pieces : {1, 4, 8, 16, 32})
-      ways.push_back(
-          way_of_combine("copied, pieces " + std::to_string(pieces), [this, own, pieces] {
-            rank_.copied_combine(own.tuning, own.chunk_bytes, pieces, 0);
-          }));
-    for (const std::int32_t chunk_bytes : {2048, 1024})
-      ways.push_back(way_of_combine(
-          "copied, pieces 16, chunk " + std::to_string(chunk_bytes),
-          [this, own, chunk_bytes] { rank_.copied_combine(own.tuning, chunk_bytes, 16, 0); }));
-    compare("combine", own.tuning, ways);
-  }
-  void combines_without_sms() {
-    moe::ReduceTuning own = moe::combine_tuning(rank_.shape(), 132);
-    own.tuning.sms = 0;
-    std::vector<Way> ways;
-    for (const int tail_sms : {24, 66, 132})
-      ways.push_back(
-          way_of_combine("copied, then SMs " + std::to_string(tail_sms), [this, own, tail_sms] {
-            rank_.copied_combine(own.tuning, own.chunk_bytes, 1, tail_sms);
-          }));
-    compare("combine", own.tuning, ways);
+             way("in place, after notify", own, RowsAt::in_place, true, true)});
   }
   void combine(const Tuning& tuning, std::int32_t chunk_bytes) {
     const double us = times_.median_us(pe(), [&] { rank_.combine(tuning, chunk_bytes); });
@@ -324,12 +264,8 @@ int run(int n_pes, std::int32_t tokens, const std::vector<int>& sms, moe::Scales
                                                      : uniform_routing(shape, tokens, 1);
   Times times(n_pes);
   ThreadGpus gpus(n_pes);
-  const std::size_t heap_bytes = MoeRank::heap_bytes(shape, format) +
-                                 (variants ? MoeRank::copies_heap_bytes(shape, format) : 0);
-  const std::string problem = gpus.run(heap_bytes, [&](ThreadGpu& pe) {
+  const std::string problem = gpus.run(MoeRank::heap_bytes(shape, format), [&](ThreadGpu& pe) {
     MoeRank rank(pe, shape, format, routing);
-    if (variants)
-      rank.take_copies();
     pe.barrier();
     if (variants)
       Bench(rank, times).variants(sms);
@@ -383,28 +319,10 @@ void latency(MoeLatencyRank& rank, Times& times, moe::Combine combine) {
   rank.launch_next(moe::LowLatencyCalls::Step::none);
   const int rows = combine == moe::Combine::weighted ? rank.shape().top_k : rank.shape().n_ranks;
   const int sms = 132 / rank.pe().device_share();
-  if (rank.by_units()) { // each combine has a dispatch of its own, so one buffer is enough
-    for (const int part : {1, 2, 4}) {
-      const moe::Tuning tuning{sms / part, 8, 1};
-      const std::vector<double> us =
-          times.medians_us(rank.pe(), {[&] { rank.dispatch(moe::Phases::both, sms); },
-                                       [&] { rank.combine(tuning, 1024); }});
-      rank.poison();
-      rank.dispatch(moe::Phases::both, sms);
-      rank.experts();
-      rank.poison_results();
-      rank.combine(tuning, 1024);
-      const std::string wrong_rows = rank.check_rows();
-      say("by units, in turn: dispatch " + std::to_string(us[0]) + " us, combine sms " +
-              std::to_string(tuning.sms),
-          us[1], wrong_rows.empty() ? rank.check_combined() : wrong_rows);
-      rank.pe().barrier();
-    }
-  }
   for (const int chunk : {14336, 7168, 3584, 1792, 1024})
     for (const int warps : {2, 4, 8, 16})
       for (const int stages : {1, 2, 4}) {
-        if (rank.by_units() || warps * stages * (chunk * rows + 16 + rows * 4) > 227 * 1024)
+        if (warps * stages * (chunk * rows + 16 + rows * 4) > 227 * 1024)
           continue;
         const moe::Tuning tuning{sms, warps, stages};
         // a reduction of the same outputs again, which nobody writes meanwhile
@@ -437,20 +355,19 @@ void latency(MoeLatencyRank& rank, Times& times, moe::Combine combine) {
   phases(rank, times, tuning, 1024);
 }
 
-int run_latency(int n_pes, std::int32_t tokens, moe::Scales scales, moe::Combine combine,
-                bool by_units) {
+int run_latency(int n_pes, std::int32_t tokens, moe::Scales scales, moe::Combine combine) {
   moe::Shape shape;
   shape.n_ranks = n_pes;
   shape.n_experts = 256;
   shape.top_k = 8;
   shape.hidden = 7168;
-  shape.max_tokens = by_units ? tokens : 128;
+  shape.max_tokens = 128;
   const moe::Routing routing = uniform_routing(shape, tokens, 1);
   Times times(n_pes);
   ThreadGpus gpus(n_pes);
-  const std::string problem = gpus.run(
-      MoeLatencyRank::heap_bytes(shape, scales, combine, false, by_units), [&](ThreadGpu& pe) {
-        MoeLatencyRank rank(pe, shape, scales, routing, combine, false, by_units);
+  const std::string problem =
+      gpus.run(MoeLatencyRank::heap_bytes(shape, scales, combine), [&](ThreadGpu& pe) {
+        MoeLatencyRank rank(pe, shape, scales, routing, combine);
         pe.barrier();
         latency(rank, times, combine);
       });
@@ -467,7 +384,7 @@ int main(int count, char** words) {
   using namespace shmemctl;
   if (count < 5) {
     std::printf("moe_bench RANKS TOKENS bf16|fp8|ue8m0 [remote|quarter] [variants] SMS...\n"
-                "moe_bench RANKS TOKENS bf16|fp8|ue8m0 weighted|partial [units]\n");
+                "moe_bench RANKS TOKENS bf16|fp8|ue8m0 weighted|partial\n");
     return 2;
   }
   setenv("CUDA_MODULE_LOADING", "EAGER", 1);
@@ -477,8 +394,7 @@ int main(int count, char** words) {
                                                  : moe::Scales::none;
   if (how == "weighted" || how == "partial")
     return test::run_latency(std::atoi(words[1]), std::atoi(words[2]), scales,
-                             how == "weighted" ? moe::Combine::weighted : moe::Combine::partial,
-                             count > 5 && std::string(words[5]) == "units");
+                             how == "weighted" ? moe::Combine::weighted : moe::Combine::partial);
   std::vector<int> sms;
   const bool routed = how == "remote" || how == "quarter";
   int next = routed ? 5 : 4;

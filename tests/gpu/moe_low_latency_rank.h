@@ -10,23 +10,16 @@ namespace shmemctl::test {
 class MoeLatencyRank : public MoeRankBase {
 public:
   /// @param by_expert rows are packed per expert behind each dispatch; weighted only
-  /// @param by_units dispatches, and combines of outputs by slot, send units that carry data and
-  ///                 flag together
   MoeLatencyRank(ThreadGpu& pe, const moe::Shape& shape, moe::Scales scales,
-                 const moe::Routing& routing, moe::Combine combine, bool by_expert = false,
-                 bool by_units = false)
+                 const moe::Routing& routing, moe::Combine combine, bool by_expert = false)
       : MoeRankBase(pe, shape, scales, routing, combine), by_expert_(by_expert),
-        by_units_(by_units), counts_(static_cast<std::size_t>(shape.n_ranks)),
+        counts_(static_cast<std::size_t>(shape.n_ranks)),
         packed_counts_(static_cast<std::size_t>(shape.local_experts())),
         packed_offsets_(static_cast<std::size_t>(shape.local_experts()) + 1) {
     memory_.flags = reinterpret_cast<moe::LowLatencyFlags*>(pe.take(sizeof(moe::LowLatencyFlags)));
     memory_.rows = guarded(2 * rows_bytes());
     memory_.records = guarded(2 * records_bytes());
     memory_.outputs = pe.take(outputs_bytes(shape, combine, by_expert));
-    if (by_units) {
-      memory_.units = pe.take(units_bytes(shape, scales));
-      memory_.returned = pe.take(returned_bytes(shape, combine));
-    }
     take_outputs(memory_.outputs, outputs_bytes(shape, combine, by_expert));
     for (const GpuArray<std::int32_t>* words : {&slots_, &counts_})
       take_plan(*words);
@@ -41,13 +34,12 @@ public:
     take_plan(packed_.output_rows, output_rows_bytes(shape));
   }
   static std::size_t heap_bytes(const moe::Shape& shape, moe::Scales scales, moe::Combine combine,
-                                bool by_expert = false, bool by_units = false) {
+                                bool by_expert = false) {
     const auto rows = static_cast<std::size_t>(shape.max_rows());
     const std::size_t row = static_cast<std::size_t>(shape.value_bytes(moe::format_of(scales)) +
                                                      moe::MetadataLayout(shape, scales).bytes());
     return sizeof(moe::LowLatencyFlags) + outputs_bytes(shape, combine, by_expert) +
            2 * rows * row + (by_expert ? packed_rows(shape) * row + output_rows_bytes(shape) : 0) +
-           (by_units ? units_bytes(shape, scales) + returned_bytes(shape, combine) : 0) +
            8 * canary_bytes + 16384;
   }
 
@@ -62,11 +54,11 @@ public:
   }
   /// Launched by the owner of `calls`: "" or why not.
   std::string dispatch_as(moe::LowLatencyCalls& calls, moe::Phases phases, int sms) {
-    return moe::launch_low_latency_dispatch(
-        pe_.job,
-        {shape_, scale_kind_, memory_, tokens(), values_.data(), experts_.data(), weights_.data(),
-         slots_.data(), counts_.data(), phases, sms, pe_.job.timeout_ns, by_units_},
-        calls, pe_.stream);
+    return moe::launch_low_latency_dispatch(pe_.job,
+                                            {shape_, scale_kind_, memory_, tokens(), values_.data(),
+                                             experts_.data(), weights_.data(), slots_.data(),
+                                             counts_.data(), phases, sms, pe_.job.timeout_ns},
+                                            calls, pe_.stream);
   }
   void received_one() { ++dispatches_; }
   /// Calls are left out, or made again, by a test that sees to their order with barriers.
@@ -91,8 +83,7 @@ public:
         pe_.job,
         {shape_, memory_, combine_ == moe::Combine::weighted, tokens(), experts_.data(),
          weights_.data(), slots_.data(), results_.data(), phases, tuning, chunk_bytes,
-         pe_.job.timeout_ns, by_expert_ ? packed_.output_rows : nullptr, by_units_ && !by_expert_,
-         scale_kind_, counts_.data()},
+         pe_.job.timeout_ns, by_expert_ ? packed_.output_rows : nullptr},
         calls_, pe_.stream));
   }
   /// All that dispatches and experts write, on every rank, when all have ended their combines; with
@@ -100,14 +91,6 @@ public:
   void poison() {
     poison_guarded(memory_.rows, 2 * rows_bytes());
     poison_guarded(memory_.records, 2 * records_bytes());
-    if (by_units_) { // the number of the units is then that of no call
-      cuda_must(
-          cudaMemsetAsync(memory_.units, poison_byte, units_bytes(shape_, scale_kind_), pe_.stream),
-          "poison");
-      cuda_must(cudaMemsetAsync(memory_.returned, poison_byte, returned_bytes(shape_, combine_),
-                                pe_.stream),
-                "poison");
-    }
     if (by_expert_) {
       poison_guarded(packed_.rows, packed_rows(shape_) * value_bytes());
       poison_guarded(packed_.records, packed_rows(shape_) * record_bytes());
@@ -149,16 +132,8 @@ public:
   std::vector<std::int32_t> counts() const { return counts_.values(); }
   const moe::LowLatencyMemory& memory() const { return memory_; }
   std::uint64_t dispatches() const { return dispatches_; }
-  bool by_units() const { return by_units_; }
 
 private:
-  static std::size_t units_bytes(const moe::Shape& shape, moe::Scales scales) {
-    return static_cast<std::size_t>(moe::UnitLayout(shape, scales).all_bytes(shape));
-  }
-  static std::size_t returned_bytes(const moe::Shape& shape, moe::Combine combine) {
-    const moe::ReturnLayout layout(shape, combine == moe::Combine::weighted);
-    return static_cast<std::size_t>(layout.all_bytes(shape));
-  }
   static std::size_t outputs_bytes(const moe::Shape& shape, moe::Combine combine, bool by_expert) {
     const auto rows = static_cast<std::size_t>(shape.max_rows());
     const std::size_t each =
@@ -265,7 +240,7 @@ private:
     });
   }
 
-  bool by_expert_, by_units_;
+  bool by_expert_;
   GpuArray<std::int32_t> counts_, packed_counts_, packed_offsets_;
   moe::LowLatencyMemory memory_{};
   moe::PackedMemory packed_{};

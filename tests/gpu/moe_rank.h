@@ -4,7 +4,6 @@
 
 #include "kernels/moe/cast.h"
 #include "kernels/moe/high_throughput.h"
-#include "kernels/moe/high_throughput_copies.h"
 #include "tests/gpu/moe_rank_base.h"
 
 namespace shmemctl::test {
@@ -14,8 +13,7 @@ public:
   /// Where the values of received rows are after a dispatch.
   enum class RowsAt {
     in_order, ///< all in `rows`
-    in_place, ///< rows of other ranks in `rows`, own rows where the caller gave them
-    copied    ///< by source rank and token, own rows where the caller gave them
+    in_place  ///< those of other ranks in `rows`, own ones where they were given
   };
   MoeRank(ThreadGpu& pe, const moe::Shape& shape, moe::Scales scales, const moe::Routing& routing)
       : MoeRankBase(pe, shape, scales, routing, moe::Combine::rows),
@@ -53,29 +51,6 @@ public:
            4 * canary_bytes + 16384;
   }
 
-  /// What dispatches and combines by copy engines need besides heap_bytes().
-  static std::size_t copies_heap_bytes(const moe::Shape& shape, moe::Scales scales) {
-    const auto rows = static_cast<std::size_t>(shape.max_rows());
-    return rows * static_cast<std::size_t>(shape.value_bytes(moe::format_of(scales)) +
-                                           shape.hidden * 2) +
-           2 * words_bytes(shape) + 4 * canary_bytes + 8192;
-  }
-  /// Once, on all ranks.
-  void take_copies() {
-    launch_must(streams_.open(shape_.n_ranks));
-    for (int rank = 0; rank < shape_.n_ranks; ++rank)
-      deltas_.push_back(pe_.heap_of(rank) - pe_.job.heap);
-    const auto take = [&](std::size_t rows_bytes) {
-      moe::CopiedMemory memory{};
-      memory.rows = guarded(rows_bytes);
-      memory.arrived = reinterpret_cast<std::uint64_t*>(pe_.take(words_bytes(shape_)));
-      memory.number = memory.arrived + shape_.n_ranks * moe::max_pieces;
-      return memory;
-    };
-    copied_rows_ = take(rows_bytes());
-    copied_outputs_ = take(outputs_bytes());
-  }
-
   void notify(std::uint64_t* host_words = nullptr, bool counts_first = false) {
     launch_must(moe::launch_notify(
         pe_.job, {shape_, memory_, plan_, tokens(), experts_.data(), host_words, counts_first},
@@ -91,23 +66,11 @@ public:
   bool fits(const moe::Tuning& tuning) const {
     return moe::dispatch_shared_bytes(dispatch_arguments(tuning)) <= moe::max_shared_bytes;
   }
-  /// The first half of a dispatch by copy engines, ahead of its notify.
-  void copy_rows() {
-    launch_must(moe::launch_row_copies(
-        pe_.job, {dispatch_arguments({}), copied_rows_, deltas_.data()}, streams_, pe_.stream));
-  }
-  /// @param after_notify see DispatchArguments; of copied rows: behind copy_rows() and notify()
+  /// @param after_notify see DispatchArguments
   void dispatch(const moe::Tuning& tuning, RowsAt rows_at = RowsAt::in_order,
                 bool after_notify = false) {
     rows_at_ = rows_at;
     moe::DispatchArguments arguments = dispatch_arguments(tuning);
-    if (rows_at == RowsAt::copied) {
-      if (!after_notify)
-        copy_rows();
-      launch_must(moe::launch_copied_metadata(pe_.job, {arguments, copied_rows_, deltas_.data()},
-                                              streams_, pe_.stream));
-      return;
-    }
     arguments.in_place = rows_at == RowsAt::in_place;
     arguments.after_notify = after_notify;
     launch_must(moe::launch_dispatch(pe_.job, arguments, pe_.stream));
@@ -123,30 +86,13 @@ public:
     });
   }
   /// @param with_weights these come home, too
-  /// @param slots see CombineArguments
   void combine(const moe::Tuning& tuning, std::int32_t chunk_bytes, bool with_bias = false,
-               bool with_weights = false, const moe::RingSlots& slots = {0, 0}) {
-    launch_must(
-        moe::launch_combine(pe_.job,
-                            {shape_, memory_, plan_, tokens(), bias(with_bias), results_.data(),
-                             tuning, chunk_bytes, with_weights ? weights_back_ : nullptr,
-                             with_weights ? weights_returned_.data() : nullptr, slots},
-                            pe_.stream));
-  }
-  /// Combine by copy engines. @param tuning without SMs: `tail_sms` blocks add up everything when
-  /// the copies have left
-  void copied_combine(const moe::Tuning& tuning, std::int32_t chunk_bytes, std::int32_t pieces,
-                      std::int32_t tail_sms, bool with_bias = false) {
-    launch_must(moe::launch_copied_combine(
+               bool with_weights = false) {
+    launch_must(moe::launch_combine(
         pe_.job,
-        {{shape_, memory_, plan_, tokens(), bias(with_bias), results_.data(), tuning, chunk_bytes,
-          nullptr, nullptr, moe::ring_slots(shape_.n_ranks, tuning.warps, chunk_bytes, 0)},
-         copied_outputs_,
-         deltas_.data(),
-         counts_of_all().data(),
-         pieces,
-         tail_sms},
-        streams_, pe_.stream));
+        {shape_, memory_, plan_, tokens(), bias(with_bias), results_.data(), tuning, chunk_bytes,
+         with_weights ? weights_back_ : nullptr, with_weights ? weights_returned_.data() : nullptr},
+        pe_.stream));
   }
 
   /// Before a verified dispatch, on every rank, when all have ended their combines; with a barrier
@@ -154,10 +100,6 @@ public:
   void poison() {
     poison_guarded(memory_.rows, rows_bytes());
     poison_guarded(memory_.records, records_bytes());
-    if (copied_rows_.rows != nullptr) {
-      poison_guarded(copied_rows_.rows, rows_bytes());
-      poison_guarded(copied_outputs_.rows, outputs_bytes());
-    }
     poison_outputs();
     pe_.synchronize();
     pe_.barrier();
@@ -176,26 +118,6 @@ public:
     clear_mismatch();
     each_source([&](const moe::Received& received, std::int64_t) { check_values(received); });
     return what_is_wrong("dispatch");
-  }
-  /// Before each verified combine by copy engines: what came with the last one is right again. No
-  /// rank copies before all have begun the call, which the stream orders behind this.
-  void poison_copied_outputs() { poison_guarded(copied_outputs_.rows, outputs_bytes()); }
-  /// That nothing was copied beside the rows of other ranks.
-  std::string check_copied_outputs() {
-    clear_mismatch();
-    check_canaries(copied_outputs_.rows, outputs_bytes());
-    const std::vector<std::int32_t>& counts = counts_of_all();
-    const auto slots = static_cast<std::size_t>(shape_.max_tokens);
-    for (std::int32_t rank = 0; rank < shape_.n_ranks; ++rank) {
-      const std::int32_t rows =
-          rank == pe_.job.pe ? 0
-                             : counts[static_cast<std::size_t>(pe_.job.pe * shape_.n_ranks + rank)];
-      const std::byte* const begin =
-          copied_outputs_.rows + static_cast<std::size_t>(rank) * slots * hidden() * 2;
-      check_untouched(begin + static_cast<std::size_t>(rows) * hidden() * 2,
-                      begin + slots * hidden() * 2);
-    }
-    return what_is_wrong("beside the outputs");
   }
   /// Records against the routing of all ranks, and that nothing was written around.
   std::string check_records() {
@@ -242,12 +164,6 @@ private:
   std::size_t records_bytes() const {
     return static_cast<std::size_t>(shape_.max_rows()) * record_bytes();
   }
-  std::size_t outputs_bytes() const {
-    return static_cast<std::size_t>(shape_.max_rows()) * hidden() * 2;
-  }
-  static std::size_t words_bytes(const moe::Shape& shape) {
-    return (static_cast<std::size_t>(shape.n_ranks) * moe::max_pieces + 1) * sizeof(std::uint64_t);
-  }
   moe::Received received() { return {memory_.rows, memory_.records, expected_rows()}; }
   const std::byte* given_values() const { return dispatch_arguments({}).values; }
   const std::vector<std::int32_t>& counts_of_all() {
@@ -267,18 +183,11 @@ private:
                              memory_.records + row * record_bytes(), count};
       if (source == pe_.job.pe && rows_at_ != RowsAt::in_order)
         received.by_token = given_values();
-      else if (rows_at_ == RowsAt::copied)
-        received.by_token = copied_from(source);
       act(received, first);
       first += count;
     }
   }
-  const std::byte* copied_from(std::int32_t source) const {
-    return copied_rows_.rows + static_cast<std::size_t>(source) *
-                                   static_cast<std::size_t>(shape_.max_tokens) * value_bytes();
-  }
-  /// Checks that rows which are stored at another place are not in `rows`, and that nothing lies
-  /// beside the copied rows.
+  /// Of rows that stay in place, nothing is in `rows`.
   void check_beside_located() {
     if (rows_at_ == RowsAt::in_order)
       return;
@@ -287,15 +196,6 @@ private:
         check_untouched(received.rows,
                         received.rows + static_cast<std::size_t>(received.count) * value_bytes());
     });
-    if (rows_at_ != RowsAt::copied)
-      return;
-    check_canaries(copied_rows_.rows, rows_bytes());
-    for (std::int32_t source = 0; source < shape_.n_ranks; ++source) {
-      const std::int32_t copied =
-          source == pe_.job.pe ? 0 : routing_[static_cast<std::size_t>(source)].tokens();
-      check_untouched(copied_from(source) + static_cast<std::size_t>(copied) * value_bytes(),
-                      copied_from(source + 1));
-    }
   }
 
   GpuArray<std::uint8_t> casts_;
@@ -307,9 +207,6 @@ private:
   std::int32_t rows_ = -1;
   std::vector<std::int32_t> counts_of_all_; ///< [source][destination], by the routing
   RowsAt rows_at_ = RowsAt::in_order;
-  moe::CopiedMemory copied_rows_{}, copied_outputs_{};
-  moe::CopyStreams streams_;
-  std::vector<std::int64_t> deltas_; ///< by rank, of the heap
 };
 
 } // namespace shmemctl::test

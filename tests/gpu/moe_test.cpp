@@ -80,51 +80,6 @@ void round_trips(MoeRank& rank, const Case& one, const std::string& where) {
       verify(how);
       combine(how);
     }
-  const int n_ranks = one.shape.n_ranks;
-  for (const int own : {0, 1, 2})
-    for (const bool full : {true, false}) { // or as few slots as a token may need
-      const std::int32_t chunk_bytes = full ? one.chunk_bytes : 1024;
-      moe::RingSlots slots = moe::ring_slots(n_ranks, one.tuning.warps, chunk_bytes, own);
-      if (slots.all() == 0)
-        continue;
-      if (!full)
-        slots.others = std::max(1, n_ranks - (own > 0 ? 1 : 0));
-      const std::string how = where + ", slots " + std::to_string(slots.others) + " and " +
-                              std::to_string(own) + ", chunk " + std::to_string(chunk_bytes);
-      rank.poison_results();
-      rank.combine(one.tuning, chunk_bytes, own != 1, own == 2, slots);
-      must(rank.check_combined(own != 1), how);
-      if (own == 2)
-        must(rank.check_weights(), how);
-      rank.pe().barrier();
-    }
-  rank.poison();
-  rank.poison_plan();
-  rank.notify();
-  Tuning few = one.tuning;
-  few.sms = std::min(few.sms, 3);
-  rank.dispatch(few, MoeRank::RowsAt::copied);
-  verify(where + ", copied");
-  rank.poison();
-  rank.poison_plan();
-  rank.copy_rows();
-  rank.notify();
-  rank.dispatch(few, MoeRank::RowsAt::copied, true);
-  verify(where + ", copied beside notify");
-  for (const std::int32_t pieces : {1, 3, moe::max_pieces}) {
-    const bool with_bias = pieces == 3;
-    Tuning tuning = one.tuning;
-    tuning.sms = pieces == 1 ? 0 : tuning.sms;
-    const std::string how =
-        where + ", " + std::to_string(pieces) + " pieces, " + std::to_string(tuning.sms) + " SMs";
-    rank.poison_copied_outputs();
-    rank.poison_results();
-    rank.copied_combine(tuning, one.chunk_bytes, pieces, 20, with_bias);
-    must(rank.check_combined(with_bias), how);
-    must(rank.check_copied_outputs(), how);
-    rank.pe().barrier();
-  }
-  combine(where + ", copied");
 }
 
 class Moe : public testing::TestWithParam<Scales> {};
@@ -166,11 +121,9 @@ TEST_P(Moe, EveryBitOfEveryRowByEachWayOfMovingThem) {
       const std::string where = std::to_string(one.shape.n_ranks) + " ranks, hidden " +
                                 std::to_string(one.shape.hidden) + ", " + routing.name;
       ThreadGpus gpus(one.shape.n_ranks);
-      ASSERT_EQ(gpus.run(MoeRank::heap_bytes(one.shape, GetParam()) +
-                             MoeRank::copies_heap_bytes(one.shape, GetParam()),
+      ASSERT_EQ(gpus.run(MoeRank::heap_bytes(one.shape, GetParam()),
                          [&](ThreadGpu& pe) {
                            MoeRank rank(pe, one.shape, GetParam(), routing.routing);
-                           rank.take_copies();
                            pe.barrier();
                            round_trips(rank, one, where);
                          }),
@@ -190,51 +143,35 @@ TEST_P(Moe, ThreeHundredTimesByEachWayInTurn) {
   ThreadGpus gpus(n);
   const char* const said = std::getenv("SHMEMCTL_MOE_REPEATS");
   const int repeats = said != nullptr ? std::atoi(said) : share_of(300);
-  ASSERT_EQ(
-      gpus.run(
-          MoeRank::heap_bytes(shape, GetParam()) + MoeRank::copies_heap_bytes(shape, GetParam()),
-          [&](ThreadGpu& pe) {
-            MoeRank rank(pe, shape, GetParam(), routing);
-            rank.take_copies();
-            std::mt19937 random(static_cast<unsigned>(pe.job.pe));
-            pe.barrier();
-            for (int i = 0; i < repeats; ++i) {
-              const std::string where = "repetition " + std::to_string(i);
-              const int sms = 1 + (i * 7 + pe.job.pe * 17) % 40;
-              const Tuning tuning{sms, 7, 2, i % 2};
-              rank.poison();
-              dawdle(random);
-              rank.poison_plan();
-              const bool copies_first = i % 6 == 5;
-              if (copies_first)
-                rank.copy_rows();
-              rank.notify(nullptr, i % 2 == 0);
-              if (i % 3 == 2)
-                rank.dispatch({1 + i % 4, 7, 2, 1}, MoeRank::RowsAt::copied, copies_first);
-              else
-                rank.dispatch(tuning,
-                              i % 3 == 0 ? MoeRank::RowsAt::in_place : MoeRank::RowsAt::in_order,
-                              i % 4 < 3);
-              must(rank.check_rows(), where);
-              dawdle(random); // a rank that combines too early finds poison
-              rank.experts();
-              dawdle(random);
-              rank.poison_results();
-              rank.poison_copied_outputs();
-              const std::int32_t chunk_bytes = 7168 / n / 16 * 16;
-              if (i % 5 == 0)
-                rank.combine({sms, 14, 2}, chunk_bytes);
-              else if (i % 5 == 4)
-                rank.combine({sms, 16, 1}, 1024, false, false,
-                             moe::ring_slots(n, 16, 1024, 1 + i % 2));
-              else
-                rank.copied_combine({i % 5 == 1 ? 0 : sms, 14, 2}, chunk_bytes, 1 << i % 7, 132);
-              must(rank.check_combined(), where);
-              pe.barrier();
-            }
-            must(rank.check_records(), "last repetition");
-          }),
-      "");
+  ASSERT_EQ(gpus.run(MoeRank::heap_bytes(shape, GetParam()),
+                     [&](ThreadGpu& pe) {
+                       MoeRank rank(pe, shape, GetParam(), routing);
+                       std::mt19937 random(static_cast<unsigned>(pe.job.pe));
+                       pe.barrier();
+                       for (int i = 0; i < repeats; ++i) {
+                         const std::string where = "repetition " + std::to_string(i);
+                         const int sms = 1 + (i * 7 + pe.job.pe * 17) % 40;
+                         const Tuning tuning{sms, 7, 2, i % 2};
+                         rank.poison();
+                         dawdle(random);
+                         rank.poison_plan();
+                         rank.notify(nullptr, i % 2 == 0);
+                         rank.dispatch(tuning,
+                                       i % 3 == 0 ? MoeRank::RowsAt::in_place
+                                                  : MoeRank::RowsAt::in_order,
+                                       i % 4 < 3);
+                         must(rank.check_rows(), where);
+                         dawdle(random); // who combines too early finds poison
+                         rank.experts();
+                         dawdle(random);
+                         rank.poison_results();
+                         rank.combine({sms, 14, 2}, 7168 / n / 16 * 16);
+                         must(rank.check_combined(), where);
+                         pe.barrier();
+                       }
+                       must(rank.check_records(), "last repetition");
+                     }),
+            "");
 }
 
 /// Full size, ranks at different times, the plan used again; each time verified.
@@ -436,15 +373,13 @@ TEST(MoeNotify, ARankThatDoesNotComeIsNamed) {
     GTEST_SKIP() << "ranks share a GPU";
   const moe::Shape shape = shape_of(3, 12, 4, 2048, 100);
   const moe::Routing routing = uniform_routing(shape, 91, 5);
-  // Notify, dispatch, combine; dispatch and combine by copy engines; dispatch that begins with
-  // notify.
-  for (const int op : {0, 1, 2, 3, 4, 5}) {
+  // Notify, dispatch, combine; dispatch that begins with notify.
+  for (const int op : {0, 1, 2, 3}) {
     ThreadGpus gpus(3);
     const std::string said = gpus.run(
-        MoeRank::heap_bytes(shape, Scales::none) + MoeRank::copies_heap_bytes(shape, Scales::none),
+        MoeRank::heap_bytes(shape, Scales::none),
         [&](ThreadGpu& pe) {
           MoeRank rank(pe, shape, Scales::none, routing);
-          rank.take_copies();
           pe.barrier();
           if (op > 0)
             rank.notify();
@@ -460,13 +395,9 @@ TEST(MoeNotify, ARankThatDoesNotComeIsNamed) {
             rank.dispatch({4, 4, 2, 1});
           else if (op == 2)
             rank.combine({4, 4, 2}, 2048);
-          else if (op == 3)
-            rank.dispatch({4, 4, 2, 1}, MoeRank::RowsAt::copied);
-          else if (op == 4)
-            rank.copied_combine({4, 4, 2}, 2048, 3, 4);
           else
             rank.notify(nullptr, true);
-          if (op == 5)
+          if (op == 3)
             rank.dispatch({4, 4, 2, 1}, MoeRank::RowsAt::in_place, true);
           pe.synchronize();
         },

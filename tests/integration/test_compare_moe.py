@@ -48,6 +48,48 @@ class Routings(unittest.TestCase):
         self.assertEqual(read.selections(), [4, 1, 0, 0])
         self.assertEqual(read.selections_received(), [1, 0, 1, 3])
 
+    def test_bytes_that_leave_the_ranks(self):
+        """Rank 0 chooses ranks 0, 2, 3 and 3: two rows leave it; of three outputs it gets from others, one is rank 2's."""
+        read = routing()
+        self.assertEqual(read.returned_selections(), [0, 0, 1, 3])
+        cases = {"ll-16": read, "ht-bf16": read}
+        per_call = compare_moe.bytes_by_call(cases, cases)
+        row, scaled = 2 * 7168, 7168 + 4 * 56
+        self.assertEqual(per_call[("ll-16", "dispatch")], 3 * scaled)
+        self.assertEqual(per_call[("ll-16", "combine")], 4 * row)
+        self.assertEqual(per_call[("ht-bf16", "combine")], 3 * row)
+
+    def test_bytes_of_what_goes_before_a_call_are_not_the_calls(self):
+        sys.path.insert(0, str(ROOT / "tests/peers"))
+        import moe_gpu  # pylint: disable=import-outside-toplevel
+
+        class Torch:
+            float32 = uint8 = None
+            zeros = empty = staticmethod(lambda *_, **__: None)
+
+            class cuda:  # pylint: disable=invalid-name
+                _sleep = synchronize = staticmethod(lambda *_: None)
+
+                class Event:
+                    def __init__(self, **_):
+                        self.record = lambda: None
+                        self.elapsed_time = lambda _: 1.0
+
+        class Links:
+            sent = 0
+
+            def sent_bytes(self):
+                return self.sent
+
+            def send(self, size):
+                self.sent += size
+
+        links = Links()
+        reduced = type("Dist", (), {"all_reduce": staticmethod(lambda _: None)})
+        meter = moe_gpu.Meter(Torch, reduced, {"flush_l2": False, "warmup": 1, "iterations": 2}, links)
+        meter.times((lambda: links.send(1000), lambda: links.send(70)), "kernels")
+        self.assertEqual((links.sent, meter.untimed_bytes, meter.calls), (3 * 1070, 3000, 3))
+
     def test_what_is_no_routing_is_refused(self):
         for broken, why in ((ROUTING.replace("shmemctl-routing 1", "shmemctl-routing 2"), "first line"),
                             (ROUTING.replace("rank 1 tokens 1", "rank 2 tokens 1"), "rank 1"),

@@ -126,7 +126,7 @@ DEVICE = [
         Edit(SYNC, "  Scope::sync();\n  const TeamView team", "  const TeamView team"),
     ]),
     Mutant("BARRIER_RELEASE", "release of a barrier's arrival", (HOST, LITMUS), [
-        Edit(SYNC, "add_release(there, 1);", "add_relaxed(there, 1);"),
+        Edit(SYNC, "release.mapped.add(there, 1);", "add_relaxed(there, 1);"),
     ]),
     Mutant("BARRIER_ALONE", "quiet of a barrier with one member", (HOST,), [
         Edit(SYNC, "  if (completes && team.n == 1)\n    quiet();\n", ""),
@@ -145,10 +145,10 @@ DEVICE = [
         Edit(SYNC, "store_release_device(generation, after);", "store_relaxed(generation, after);"),
     ]),
     Mutant("FLAG_RELEASE", "release of the flags of barriers and collectives", (HOST, LITMUS), [
-        Edit(ADDRESS, "    store_release(there, value);", "    store_relaxed(there, value);"),
+        Edit(ADDRESS, "    release.mapped.store(there, value);", "    store_relaxed(there, value);"),
     ]),
     Mutant("NETWORK_FLAG_FENCE", "fence before the flags of barriers and collectives that go over the network", (HOST,), [
-        Edit(ADDRESS, "  if (!released)\n    network_release();\n", ""),
+        Edit(ADDRESS, "  if (!release.over_network)\n    network_release();\n", ""),
     ]),
     # Collectives.
     Mutant("MUST_WAIT", "wait until all have left the collective whose buffer is used again", (HOST,), [
@@ -169,11 +169,14 @@ DEVICE = [
     Mutant("REDUCE_WAIT", "a reduction waits until all have begun before it loads", (HOST, LITMUS), [
         Edit(LARGE, "return Scope::all(wait_my_share() && ok);", "return Scope::all(ok);"),
     ]),
+    Mutant("GATHER_WAIT", "a gather to all members together waits until they have begun before it stores", (HOST,), [
+        Edit(LARGE, "  load();\n  if (!collective.wait_flags())\n    return false;\n", "  load();\n"),
+    ]),
     Mutant("COLLECTIVE_SYNC", "sync of the scope before it counts its part as done", (HOST, LITMUS), [
         Edit(LARGE, "    ok = wait_my_share() && ok;\n    Scope::sync();", "    ok = wait_my_share() && ok;\n"),
     ]),
     Mutant("COLLECTIVE_RELEASE", "release of a collective's end", (HOST, LITMUS), [
-        Edit(LARGE, "add_release(there, count);", "add_relaxed(there, count);"),
+        Edit(LARGE, "release.mapped.add(there, count);", "add_relaxed(there, count);"),
     ]),
     Mutant("COLLECTIVE_BLOCK_FENCE", "acquire and release of the count of a collective's parts, with a network",
            (HOST, LITMUS), [
@@ -213,7 +216,6 @@ COUNTS = "kernels/moe/high_throughput_counts.cuh"
 DISPATCH = "kernels/moe/high_throughput_dispatch.cuh"
 REDUCE = "kernels/moe/combine_reduce.cuh"
 LL_DISPATCH = "kernels/moe/low_latency_dispatch.cuh"
-LL_UNITS = "kernels/moe/low_latency_units.cuh"
 LL_COMBINE = "kernels/moe/low_latency_combine.cuh"
 LL_COMMON = "kernels/moe/low_latency_common.cuh"
 LL_INTERNODE_DISPATCH = "kernels/moe/low_latency_internode_dispatch.cuh"
@@ -303,15 +305,6 @@ MOE_MUTANTS = [
     Mutant("MOE_GATHER_FENCE", "fence between reads of a stage and the copy engine's next write there", (MOE,), [
         Edit(REDUCE, "      device::fence_shared_for_bulk();\n", ""),
     ]),
-    # Rows by copy engines.
-    Mutant("MOE_PIECES_UNCHECKED", "combine waits for the pieces that copy engines bring", (MOE,), [
-        Edit("kernels/moe/high_throughput_copies.cuh",
-             "if (!ok_ || !wait_for_piece(job_, flags_, words_ + piece_, number_, rank_)) {", "if (!ok_) {"),
-    ], ("high_throughput_copies",)),
-    Mutant("MOE_COPIES_UNHELD", "copies wait until all ranks have entered the call", (MOE,), [
-        Edit("kernels/moe/high_throughput_copies.cuh", "const bool all_arrived = call.wait_for_all();",
-             "const bool all_arrived = true;"),
-    ], ("high_throughput_copies",)),
     # Low-latency dispatch and combine within a node.
     Mutant("MOE_PARTS_FIRST", "rows are sent before the counts are published", (MOE,), [
         Edit(LL_DISPATCH, "      send(token);\n      __syncthreads();",
@@ -319,13 +312,6 @@ MOE_MUTANTS = [
     ]),
     Mutant("MOE_WORD_RELAXED", "release of the counts: ordered after the rows", (MOE,), [
         Edit(LL_DISPATCH, "device::store_release(word_, word);", "device::store_relaxed(word_, word);"),
-    ]),
-    Mutant("MOE_UNITS_UNCHECKED", "the units of a row are waited for", (MOE,), [
-        Edit(LL_UNITS, """return has_come(first.first, epoch_) && has_come(first.second, epoch_) &&
-                   has_come(second.first, epoch_) && has_come(second.second, epoch_);""", "return true;"),
-    ]),
-    Mutant("MOE_UNITS_BACK_UNCHECKED", "the units of outputs that come back are waited for", (MOE,), [
-        Edit(LL_UNITS, "return has_come(units.first, epoch_) && has_come(units.second, epoch_);", "return true;"),
     ]),
     Mutant("MOE_FEW_OUTPUTS_UNCHECKED", "combine waits until all ranks have their outputs", (MOE,), [
         Edit(LL_COMBINE, """    if (rank < all.shape.n_ranks)

@@ -84,17 +84,27 @@ class NvlinkCounter:
 class Meter:
     """Times calls. The clock is the GPU's, by events."""
 
-    def __init__(self, torch, dist, plan):
-        self.torch, self.dist, self.plan = torch, dist, plan
+    def __init__(self, torch, dist, plan, counter):
+        self.torch, self.dist, self.plan, self.counter = torch, dist, plan, counter
         self.token = torch.zeros(1, device="cuda", dtype=torch.float32)
         self.scratch = torch.empty(FLUSHED_BYTES if plan["flush_l2"] else 1, dtype=torch.uint8, device="cuda")
-        self.calls = 0
+        self.calls, self.untimed_bytes = 0, 0
+
+    def prepare(self, before):
+        """What goes before a call; its bytes on NVLinks are not the call's."""
+        sent = self.counter.sent_bytes()
+        before()
+        self.torch.cuda.synchronize()
+        if sent is not None:
+            self.untimed_bytes += (self.counter.sent_bytes() or sent) - sent
 
     def once(self, operation, window):
         """@param operation a call, or what goes before it untimed and the call"""
         torch = self.torch
-        before, call = operation if isinstance(operation, tuple) else (lambda: None, operation)
-        before()
+        call = operation
+        if isinstance(operation, tuple):
+            before, call = operation
+            self.prepare(before)
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         torch.cuda.synchronize()
         if self.plan["flush_l2"]:
@@ -341,14 +351,15 @@ def measure(peer, meter, counter, plan, name, case, rank, ranks):
     say(case=name, checked=CHECKED[case["mode"]])
     windows = plan["windows"]
     for operation in case["operations"]:
-        meter.calls, before = 0, counter.sent_bytes()
+        meter.calls, meter.untimed_bytes, before = 0, 0, counter.sent_bytes()
         for window in windows:
             say(case=name, operation=operation, window=window, us=meter.times(operations[operation], window))
         after = counter.sent_bytes()
         if counter.reason:
             say(case=name, operation=operation, nvlink_reason=counter.reason)
         else:
-            say(case=name, operation=operation, nvlink_sent_bytes=after - before, calls=meter.calls)
+            say(case=name, operation=operation, nvlink_sent_bytes=after - before - meter.untimed_bytes,
+                calls=meter.calls)
 
 
 def main():
@@ -367,7 +378,8 @@ def main():
     say(version=f"{getattr(module, '__version__', 'unknown')}, torch {torch.__version__}, NCCL "
                 + ".".join(map(str, torch.cuda.nccl.version())))
     group = dist.new_group(list(range(ranks)))
-    meter, counter = Meter(torch, dist, plan), NvlinkCounter(rank)
+    counter = NvlinkCounter(rank)
+    meter = Meter(torch, dist, plan, counter)
     for case_name, case in plan["cases"].items():
         peer = PEERS[name](module, group, plan, plan["sms"])
         try:

@@ -37,6 +37,7 @@ OTHERWISE = {
     "copyright": "Chart.js's notice itself, for the page of report html",
     "CUDAToolkit": "its static runtime is NVIDIA's: packaging/licenses/README.md",
     "GTest": "of the tests",
+    "lib${name}.so": "hwloc, expat and zstd of libnvshmem_host.so, linked dynamically",
 }
 CALL = re.compile(r"^\s*find_(package|library|path|file)\(([^)]*)\)", re.MULTILINE)
 ADDLIB = re.compile(r"addlib (\S+?)(?:\\n|\"|$)", re.MULTILINE)

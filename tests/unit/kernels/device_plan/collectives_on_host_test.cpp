@@ -217,6 +217,83 @@ TEST(CollectivesOnHost, BroadcastsInARow) {
   EXPECT_EQ(wrong, 0);
 }
 
+/// Gathers whose parts are sent to all members together: messages so short that a few threads do
+/// that. Parts whose size is not a multiple of a word, and longer ones, go to one member after the
+/// other. In each round all threads store new numbers with no order but the collective's own and
+/// the grid's, check all that has come, and overwrite the source at once.
+void expect_gathers_of_the_round(int n_pes, HostShape shape, std::size_t size_bytes, bool to_each,
+                                 bool in_place) {
+  HostKernels kernels(n_pes, heap_bytes);
+  for (int pe = 0; pe < n_pes; ++pe) // half of them would load tables
+    kernels.job(pe).all_mapped = true;
+  const auto number = [](std::uint64_t round, int from, int to, std::size_t i) {
+    return static_cast<std::byte>(round * 31 + static_cast<std::uint64_t>(from) * 7 +
+                                  static_cast<std::uint64_t>(to) * 13 + i);
+  };
+  std::atomic<int> wrong{0};
+  kernels.run(shape, [&](const DeviceJob& job) {
+    std::byte* const dest = job.heap + 4096;
+    const std::size_t own = in_place ? size_bytes * static_cast<std::size_t>(job.pe) : 0;
+    std::byte* const source = in_place ? dest + own : job.heap + heap_bytes / 2;
+    const auto rank = static_cast<std::size_t>(device::Grid::rank() * Block::size()) +
+                      static_cast<std::size_t>(Block::rank());
+    const auto size = static_cast<std::size_t>(device::Grid::size() * Block::size());
+    const device::TeamView team = device::team_view(job, HostKernels::world);
+    for (std::uint64_t round = 1; round <= 8; ++round) {
+      for (int to = 0; to < (to_each ? n_pes : 1); ++to)
+        for (std::size_t i = rank; i < size_bytes; i += size)
+          source[static_cast<std::size_t>(to) * size_bytes + i] = number(round, job.pe, to, i);
+      bool ok = device::grid_sync(job);
+      ok = device::detail::gather_large<Block>(job, team, dest, source, size_bytes,
+                                               to_each ? size_bytes : 0,
+                                               device::detail::share_of_grid()) &&
+           ok;
+      ok = device::grid_sync(job) && ok;
+      if (!ok) {
+        wrong += 1;
+        return;
+      }
+      for (int from = 0; from < n_pes; ++from)
+        for (std::size_t i = (rank + 1) % size; i < size_bytes; i += size)
+          wrong += dest[static_cast<std::size_t>(from) * size_bytes + i] ==
+                           number(round, from, to_each ? job.pe : 0, i)
+                       ? 0
+                       : 1;
+      if (in_place && !device::grid_sync(job)) // others still look at what is overwritten
+        wrong += 1;
+    }
+  });
+  EXPECT_EQ(wrong, 0) << n_pes << " PEs, " << size_bytes << " bytes, to each " << to_each
+                      << ", in place " << in_place;
+}
+TEST(CollectivesOnHost, GathersSentTogether) {
+  ASSERT_TRUE(plan::is_sent_together(2, 4, 128, 2));
+  ASSERT_FALSE(plan::is_sent_together(2, 4, 144, 2));
+  for (const std::size_t size_bytes :
+       {std::size_t{16}, std::size_t{240}, std::size_t{250}, std::size_t{1024}})
+    for (const bool to_each : {false, true}) {
+      expect_gathers_of_the_round(1, {1, 2}, size_bytes, to_each, false);
+      expect_gathers_of_the_round(2, {2, 2}, size_bytes, to_each, false);
+      expect_gathers_of_the_round(3, {2, 3}, size_bytes, to_each, false);
+      expect_gathers_of_the_round(4, {2, 2}, size_bytes, to_each, false);
+      expect_gathers_of_the_round(8, {1, 4}, size_bytes, to_each, false);
+    }
+  for (const std::size_t size_bytes : {std::size_t{128}, std::size_t{250}})
+    expect_gathers_of_the_round(4, {2, 2}, size_bytes, false, true);
+}
+TEST(CollectivesOnHost, AGatherSentTogetherEndsAndNamesThePeer) {
+  HostKernels kernels(2, heap_bytes, 0.05);
+  std::atomic<int> failed{0};
+  kernels.run({1, 2}, [&](const DeviceJob& job) {
+    if (job.pe == 0 &&
+        !device::detail::gather_large<Block>(job, device::team_view(job, HostKernels::world),
+                                             job.heap, job.heap + heap_bytes / 2, 128, 0, {0, 1}))
+      failed += 1;
+  });
+  EXPECT_EQ(failed, 2);
+  EXPECT_EQ(kernels.report(0).peer, 1);
+}
+
 /// Collectives whose peer never arrives end, too.
 TEST(CollectivesOnHost, ACollectiveEndsAndNamesThePeer) {
   for (const std::size_t size : {std::size_t{64}, std::size_t{100000}}) {

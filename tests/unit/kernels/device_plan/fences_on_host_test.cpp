@@ -95,6 +95,40 @@ TEST(FencesOnHost, ABarrierOfOne) {
   });
 }
 
+/// Each PE puts a number to every other one, and overwrites what it has put after the next barrier
+/// but one. One thread tells several members with one release, and waits for several of them.
+template <class Scope>
+void expect_puts_before_barriers(int n_pes, HostShape shape) {
+  HostKernels kernels(n_pes, heap_bytes);
+  std::atomic<int> wrong{0};
+  kernels.run(shape, [&](const DeviceJob& job) {
+    auto* const cells = reinterpret_cast<std::uint64_t*>(job.heap);
+    const auto n = static_cast<std::size_t>(job.n_pes);
+    for (std::uint64_t round = 1; round <= 40; ++round) {
+      std::uint64_t* const now = cells + round % 2 * n;
+      // By the last thread: what the barrier releases is not its own threads' alone.
+      if (Scope::rank() == Scope::size() - 1)
+        for (int to = 0; to < job.n_pes; ++to) {
+          const std::uint64_t value = round * 1000 + static_cast<std::uint64_t>(job.pe);
+          device::put_nbi<Thread>(job, now + job.pe, &value, sizeof value, to);
+        }
+      if (!device::barrier_all<Scope>(job)) {
+        wrong += 1;
+        return;
+      }
+      for (std::size_t from = 0; from < n; ++from)
+        wrong += now[from] == round * 1000 + from ? 0 : 1;
+    }
+  });
+  EXPECT_EQ(wrong, 0) << n_pes << " PEs, " << shape.threads << " threads";
+}
+TEST(FencesOnHost, ABarrierOfManyIsOrderedAfterPutsToAll) {
+  for (const int n_pes : {2, 3, 4, 8, 11}) { // more than a thread's counts in flight, too
+    expect_puts_before_barriers<Thread>(n_pes, {1, 1});
+    expect_puts_before_barriers<Block>(n_pes, {1, 2});
+  }
+}
+
 /// What a thread stores into its own memory is visible to PEs that synchronise by `meet` and get
 /// it.
 template <class Meet>

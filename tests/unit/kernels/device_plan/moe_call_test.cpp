@@ -34,15 +34,6 @@ bool call(const DeviceJob& job) {
   return all_came;
 }
 
-/// As a kernel whose ranks await each other's rows themselves. @return whether it moved rows
-bool call_alone(const DeviceJob& job) {
-  const Call mine(job, cells_of(job), n_ranks);
-  mine.announce();
-  const bool all_came = mine.wait_for_all();
-  mine.finish_alone(all_came);
-  return all_came;
-}
-
 /// A PE's report: its own timeout, or a failure that a peer stored.
 enum class Source { own, peer };
 void expect_failed(const HostKernels& kernels, int rank, Source source) {
@@ -62,59 +53,6 @@ TEST(MoeCall, TheFlagHasTheFailedCallAndTheMissingRank) {
   }
   EXPECT_FALSE(has_failed(12345));
   EXPECT_EQ(blocks_in(3 * count_of_block(true) + 2 * count_of_block(false)), 5U);
-}
-
-/// A rank that finishes alone does not wait for one that stays in the call, and its next call,
-/// which overwrites what that one reads, waits until it has entered, too.
-TEST(MoeCall, WhoFinishesAloneWaitsInTheNextCall) {
-  HostKernels kernels(n_ranks, sizeof(CallFlags));
-  std::atomic<int> ended{0};
-  std::atomic<bool> left{false};
-  kernels.run({2, 2}, [&](const DeviceJob& job) {
-    if (job.pe != missing) {
-      EXPECT_TRUE(call_alone(job));
-      ++ended;
-      return;
-    }
-    const Call mine(job, cells_of(job), n_ranks);
-    mine.announce();
-    EXPECT_TRUE(mine.wait_for_all());
-    HostKernels::wait_for([&] { return ended == 2 * 4; });
-    EXPECT_EQ(ended, 2 * 4) << "the others wait for this rank to finish";
-    mine.finish_alone(true);
-  });
-  kernels.run({2, 2}, [&](const DeviceJob& job) {
-    if (job.pe == missing) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      left = true;
-    }
-    EXPECT_TRUE(call(job));
-    EXPECT_TRUE(left);
-  });
-  for (int rank = 0; rank < n_ranks; ++rank) {
-    EXPECT_EQ(kernels.report(rank).state, WaitReport::none) << rank;
-    EXPECT_EQ(cells_of(kernels.job(rank))->call, 2U) << rank;
-    EXPECT_EQ(cells_of(kernels.job(rank))->blocks_done, 0U) << rank;
-  }
-}
-
-/// A timeout of a rank whose call is finished alone fails it there, and the next call on all: until
-/// then, the others learn of it from the words by which they await its rows.
-TEST(MoeCall, ATimeoutOfACallThatIsFinishedAloneFailsTheNextOneOnAll) {
-  HostKernels kernels(n_ranks, sizeof(CallFlags));
-  kernels.job(impatient).timeout_ns = short_ns;
-  kernels.run({1, 2}, [&](const DeviceJob& job) {
-    if (job.pe == missing)
-      kernels.wait_for_report(impatient);
-    else if (job.pe == impatient)
-      wait_for_begin(job, 2);
-    const bool moved = call_alone(job);
-    EXPECT_TRUE(job.pe != impatient || !moved);
-  });
-  EXPECT_TRUE(has_failed(cells_of(kernels.job(impatient))->call));
-  kernels.run({1, 2}, [&](const DeviceJob& job) { EXPECT_FALSE(call(job)); });
-  for (int rank = 0; rank < n_ranks; ++rank)
-    EXPECT_EQ(kernels.report(rank).peer, missing) << rank;
 }
 
 /// Timeout of rank 0 < delay of rank 1 < timeout of ranks 1 and 2: no rank ends the call well.

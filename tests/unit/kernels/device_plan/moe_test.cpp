@@ -2,12 +2,10 @@
 // rows.
 #include <gtest/gtest.h>
 
-#include <deque>
 #include <random>
 
 #include "kernels/moe/call.cuh"
 #include "kernels/moe/high_throughput.h"
-#include "kernels/moe/high_throughput_copies.h"
 #include "kernels/moe/low_latency.h"
 #include "kernels/moe/token_counts.h"
 #include "tests/support/host_kernels.h"
@@ -114,105 +112,6 @@ TEST(Moe, EightOrSixteenBlocksSendToThreeOtherRanks) {
   for (const auto& [sms, self] :
        {std::pair(8, 0), {12, 4}, {16, 8}, {19, 3}, {24, 8}, {32, 16}, {48, 8}})
     EXPECT_EQ(blocks_for_self({sms, 1, 1}, 4), self) << sms;
-}
-
-/// Each chunk of each token is one unit of one warp, and a warp's are in order.
-TEST(Moe, UnitsOfAllWarpsAreEachChunkOnce) {
-  for (const std::int32_t tokens : {0, 1, 5, 77})
-    for (const std::int32_t chunk_bytes : {16, 96, 1024, 4352})
-      for (const std::int32_t workers : {1, 3, 8, 61, 500}) {
-        constexpr std::int32_t row_bytes = 4352;
-        std::vector<std::int32_t> bytes_of_token(static_cast<std::size_t>(tokens));
-        for (std::int32_t worker = 0; worker < workers; ++worker) {
-          const UnitsOfWarp units(tokens, row_bytes, chunk_bytes, worker, workers);
-          std::int64_t before = -1;
-          for (UnitCursor unit = units.first(); units.has(unit); unit = units.next(unit)) {
-            ASSERT_EQ(unit.begin_bytes % chunk_bytes, 0);
-            ASSERT_GT(units.size_bytes(unit), 0);
-            ASSERT_LE(unit.begin_bytes + units.size_bytes(unit), row_bytes);
-            const std::int64_t at = std::int64_t{unit.token} * row_bytes + unit.begin_bytes;
-            ASSERT_GT(at, before);
-            before = at;
-            bytes_of_token[static_cast<std::size_t>(unit.token)] += units.size_bytes(unit);
-          }
-        }
-        for (const std::int32_t bytes : bytes_of_token)
-          ASSERT_EQ(bytes, row_bytes) << chunk_bytes << ", " << workers;
-      }
-}
-
-/// Units of any number of rows: each row has a slot that no other row uses at that time, and its
-/// barrier completes in turn.
-TEST(Moe, RowsFollowEachOtherInSlots) {
-  std::mt19937 random(3);
-  for (const int slots : {0, 1, 2, 7, RowRing::max_slots}) {
-    RowRing ring(slots);
-    std::vector<bool> taken(static_cast<std::size_t>(slots));
-    std::vector<std::uint32_t> uses(static_cast<std::size_t>(slots));
-    std::deque<int> units; // rows of each
-    int used = 0, most = 0;
-    for (int step = 0; step < 20000; ++step) {
-      const int rows = static_cast<int>(random() % static_cast<unsigned>(std::min(slots, 8) + 1));
-      ASSERT_EQ(ring.has_room(rows), used + rows <= slots);
-      if (ring.has_room(rows) && random() % 3 != 0) {
-        int slot = ring.take(rows);
-        for (int i = 0; i < rows; ++i, slot = ring.slot_after(slot, 1)) {
-          ASSERT_FALSE(taken[static_cast<std::size_t>(slot)]);
-          taken[static_cast<std::size_t>(slot)] = true;
-        }
-        units.push_back(rows);
-        used += rows;
-      } else if (!units.empty()) {
-        for (int i = 0; i < units.front(); ++i) {
-          const auto slot = static_cast<std::size_t>(ring.slot_after(ring.first(), i));
-          ASSERT_TRUE(taken[slot]);
-          ASSERT_EQ(ring.parity(static_cast<int>(slot)), uses[slot]++ % 2);
-          taken[slot] = false;
-        }
-        used -= units.front();
-        ring.release(units.front());
-        units.pop_front();
-      }
-      most = std::max(most, used);
-    }
-    EXPECT_EQ(most, slots) << "all of them are used";
-  }
-}
-
-TEST(Moe, ChosenSlotsFitABlock) {
-  for (const int n_ranks : {1, 2, 4, 8})
-    for (const int warps : {1, 7, 16})
-      for (const int chunk_bytes : {16, 1024, 2048, 3584, 14336})
-        for (const int own : {0, 1, 2}) {
-          const RingSlots slots = ring_slots(n_ranks, warps, chunk_bytes, own);
-          EXPECT_LE(ring_shared_bytes(slots, warps, chunk_bytes), max_shared_bytes);
-          EXPECT_LE(slots.others, RowRing::max_slots);
-          if (slots.all() > 0) {
-            EXPECT_GE(slots.others, n_ranks - (own > 0 ? 1 : 0));
-            EXPECT_EQ(slots.own, own);
-          }
-        }
-  const RingSlots slots = ring_slots(2, 16, 3584, 1);
-  EXPECT_EQ(slots.others, 3);
-  EXPECT_EQ(ring_slots(8, 16, 14336, 1).all(), 0) << "a token of all ranks does not fit";
-}
-
-TEST(Moe, PiecesOfCopiedRowsAreEachRowOnce) {
-  for (const std::int32_t max_rows : {0, 1, 2, 63, 64, 65, 4096, 4097})
-    for (const std::int32_t most : {1, 2, 3, 7, max_pieces}) {
-      const CopyPieces pieces = CopyPieces::of(max_rows, most);
-      for (std::int32_t rows = 0; rows <= max_rows; rows += rows < 130 ? 1 : 997) {
-        ASSERT_LE(pieces.count(rows), most) << rows << " of " << max_rows;
-        std::int32_t next = 0;
-        for (std::int32_t piece = 0; piece < pieces.count(rows); ++piece) {
-          ASSERT_EQ(pieces.begin(piece), next);
-          ASSERT_GT(pieces.size(piece, rows), 0);
-          for (std::int32_t i = 0; i < pieces.size(piece, rows); ++i)
-            ASSERT_EQ(pieces.piece_of(next++), piece) << "a row waits for the piece that has it";
-        }
-        ASSERT_EQ(next, rows);
-      }
-    }
 }
 
 /// Calls of ranks with blocks of threads: in each, every thread writes the call's number into its

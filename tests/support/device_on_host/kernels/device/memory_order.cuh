@@ -140,6 +140,15 @@ inline void fence_system() {
   __atomic_fetch_add(&all, 1, __ATOMIC_ACQ_REL);
 }
 
+/// A release for each word: a fence here would order the thread's later relaxed stores, too, and so
+/// hide other fences that are missing. Stronger than the device's in that each word covers what the
+/// thread did between the words.
+class SharedRelease {
+public:
+  void add(std::uint64_t* at, std::uint64_t value) { add_release(at, value); }
+  void store(std::uint64_t* at, std::uint64_t value) { store_release(at, value); }
+};
+
 inline void store_release_device(std::uint64_t* at, std::uint64_t value) {
   store_release(at, value);
 }
