@@ -10,6 +10,7 @@ WORD = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)+)"')
 NO_IDS = {
     "cases": {"all-to-all", "atomic-fetch-add", "fabric-latency", "fabric-nic", "fabric-pair", "gpu-link", "moe-cached-dispatch", "moe-combine", "moe-dispatch",
               "moe-round-trip", "put-latency", "put-pingpong", "put-signal-pingpong", "transport-put", "verbs-write"},
+    "checks of doctor": {"pcie-acs"},
     "checks": {"bench-gpu", "buffer-check", "gpu-heap", "gpu-links", "gpu-paths", "self-test"},
     "fabrics": {"fat-tree"},
     "faults": {"moe-middle"},
