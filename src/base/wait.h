@@ -46,7 +46,7 @@ struct BackoffPolicy {
   std::chrono::microseconds min_yield_time{0};
   std::chrono::microseconds first_sleep{1}, max_sleep{200};
   unsigned yields_per_check = 16; ///< pause() is true after this many yields, and after every sleep
-  /// Minimum time between two checks of health and deadline; 0: every check takes place.
+  /// Minimum time between two checks of health and deadline; 0: they are checked at every call.
   std::chrono::milliseconds check_interval{0};
 };
 

@@ -97,7 +97,7 @@ struct Runtime::Impl {
   Node node;
   MappingRequest wanted_mapping;
   Mapping mapping;
-  std::vector<int> shared_pes; ///< slots of the PEs whose memory is mapped here, ascending
+  std::vector<int> shared_pes; ///< PEs whose memory is mapped here, indexed by slot, ascending
   std::unique_ptr<LocalPeers> local_peers;
   std::unique_ptr<HeapBacking> backing; ///< backing of the two regions below
   std::unique_ptr<SymmetricRegion> internal;
