@@ -81,10 +81,10 @@ __device__ inline bool sync_all_to_all(const DeviceJob& job, const TeamView& tea
                       number, team.pe(i), release) &&
              ok;
       }
-  // Counts that a single thread loads at once: after each wait they miss the L1 cache. More than
-  // four would take more than the 64 registers that a thread has in a block of 1024. In a wider
-  // scope each thread has one.
-  constexpr int at_once = std::is_same<Scope, Thread>::value ? 4 : 1;
+  // Counts that a single thread loads at once: after each wait they miss the L1 cache. With more
+  // than two, programs would not fit the 64 registers that a thread has in a block of 1024. In a
+  // wider scope each thread has a count of its own.
+  constexpr int at_once = std::is_same<Scope, Thread>::value ? 2 : 1;
   for (int first = Scope::rank(); first < team.n; first += at_once * Scope::size()) {
     std::uint64_t numbers[at_once] = {};
 #pragma unroll
