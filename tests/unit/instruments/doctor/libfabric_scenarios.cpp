@@ -43,7 +43,7 @@ Scenarios providers() {
       {id, "not there, and nothing else can use the NICs", nothing, fail, "there are EFA devices",
        "name an available provider", provider(efa, none)},
       {id, "not there, and other transports can", nothing, warning, "libfabric 1.17",
-       "name a provider", provider(verbs, none)},
+       "name an available provider", provider(verbs, none)},
       {id, "no library", nothing, fail, "efa, because", "install libfabric1",
        provider(efa, no_library)},
       {id, "a copied tree", with_efa, skipped, "", ""},
