@@ -114,7 +114,8 @@ struct DispatchArguments {
   bool in_place = false;
   /// The kernel that was launched last on this stream is the notify that makes this plan. Dispatch
   /// then begins while notify still runs (programmatic dependent launch): it announces that this
-  /// rank has entered and loads its first rows.
+  /// rank has entered and loads its first rows. Only bench_moe and tests set it, with
+  /// NotifyArguments::counts_first: other callers may have other work between the two kernels.
   bool after_notify = false;
 
   /// Scales are sent as they are given.
