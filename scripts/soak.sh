@@ -3,7 +3,7 @@
 #   DURATION  what the parts without an end of their own take together: 90s, 30m, 8h (default 4h).
 #             Building and the other parts add about two hours on two cores.
 #   PART      all, in this order, or some of:
-#     release     every test of this host, and alone those for a quiet machine (SHMEMCTL_SOAK=1)
+#     release     every test of this host; alone, and in full, those that read SHMEMCTL_SOAK=1
 #     lab         every test in virtual machines with Soft-RoCE (half an hour)
 #     hosts       every test on hosts made of namespaces: launchers, networks, faults; the faults that
 #                 `fabric` has to find SHMEMCTL_FABRIC_RUNS times each (20, two hours); the start of
@@ -44,16 +44,19 @@ seconds_of() {
 
 at_least_1() { echo $(($1 > 1 ? $1 : 1)); }
 
+# Two slots for each processor (docs/development.md).
+slots=$((2 * $(nproc)))
 tests_of() { ctest --test-dir "$1" --output-on-failure "${@:2}"; }
 
 build() { CMAKE_ARGS="-DSHMEMCTL_TESTS=ON" scripts/build.sh "$@"; }
 
-# What measures times that mean something on a quiet machine only.
-quiet_tests='integration\.(test_bench|test_portable|test_report_html)|FailureDetectorFaults\.TimeFromKillToTheLastNotification'
+# What judges times, which needs a quiet machine, and what does more in the soak.
+quiet_tests='integration\.(test_bench|test_bringup|test_nvshmem_device|test_portable|test_report_compare'
+quiet_tests+='|test_report_html|test_sim|test_transports)|FailureDetectorFaults\.TimeFromKillToTheLastNotification'
 
 release() {
   build release &&
-    tests_of build -j "$(nproc)" -LE 'lab|hosts|portable' -E "^($quiet_tests)\$" &&
+    tests_of build -j "$slots" -LE 'lab|hosts|portable' -E "^($quiet_tests)\$" &&
     SHMEMCTL_SOAK=1 tests_of build -R "^($quiet_tests)\$"
 }
 
@@ -105,15 +108,15 @@ transports() {
   return "$well"
 }
 
-asan() { build asan && tests_of build-asan -j "$(nproc)"; }
+asan() { build asan && tests_of build-asan -j "$slots"; }
 
-tsan() { build tsan && tests_of build-tsan -j "$(nproc)"; }
+tsan() { build tsan && tests_of build-tsan -j "$slots"; }
 
 again() {
   build tsan || return
   local end=$((SECONDS + duration_s / 4)) rounds=0
   while ((rounds == 0 || SECONDS < end)); do
-    tests_of build-tsan -j "$(nproc)" --schedule-random -E '^(integration|style)\.' || return
+    tests_of build-tsan -j "$slots" --schedule-random -E '^(integration|style)\.' || return
     rounds=$((rounds + 1))
   done
   echo "soak: all unit tests $rounds times" >&2

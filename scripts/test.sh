@@ -17,6 +17,6 @@ SHMEMCTL_FUZZ_SEED=1 SHMEMCTL_FUZZ_RUNTIME=OFF scripts/fuzz.sh "${SHMEMCTL_FUZZ_
 
 echo "== tests ($SECONDS s)" >&2
 status=0
-scripts/run_tests.sh build -j "$(nproc)" -LE 'lab-long|hosts-long|portable' || status=$?
+scripts/run_tests.sh build -j "$((2 * $(nproc)))" -LE 'lab-long|hosts-long|portable' || status=$?
 echo "== done in $SECONDS s" >&2
 exit "$status"

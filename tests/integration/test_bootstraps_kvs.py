@@ -131,8 +131,11 @@ class LauncherTests:
         return self.launch(3, "--sizes", "1,100", "--timeout", timeout_s, "--fault", fault)
 
     def require_words(self, result):
-        """Hydra, on a loaded machine, sometimes kills all ranks before one has spoken."""
-        if self.chosen.startswith("pmi") and result[0] != 0 and not result[2]:
+        """Hydra, on a loaded machine, sometimes kills all ranks before one has printed a line; its own
+        lines may be all there is then (its proxy ends when it cannot answer a rank that has gone)."""
+        printed = [line for line in result[2].splitlines()
+                   if not re.match(r"\[(proxy:\d+:\d+|mpiexec)@", line)]
+        if self.chosen.startswith("pmi") and result[0] != 0 and not printed:
             self.skipTest(f"the launcher ended all ranks before one spoke: {result[:2]}")
 
     def assert_good(self, ranks, result):

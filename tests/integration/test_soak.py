@@ -1,6 +1,8 @@
-"""`scripts/soak.sh 1m gpu` with fake tools: what it runs on one GPU and under which service, and what makes it fail."""
+"""scripts/soak.sh: its part gpu with fake tools (what it runs on one GPU and under which service, and what makes it
+fail), and which tests its part release runs in full."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -71,6 +73,17 @@ class Gpu(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("soak: failed: gpu", said)
         self.assertTrue(lines[-1].startswith("test_gpu_moe_without_PLACE"), "the others run")
+
+
+class Release(unittest.TestCase):
+    def test_what_does_more_in_the_soak_is_run_with_its_variable(self):
+        """SHMEMCTL_SOAK=1 is set for the programs that soak.sh names, alone."""
+        readers = {path.stem for path in (ROOT / "tests/integration").glob("test_*.py")
+                   if 'environ.get("SHMEMCTL_SOAK")' in path.read_text(encoding="utf-8")} - {"test_soak"}
+        self.assertIn("test_bench", readers)
+        said = (ROOT / "scripts/soak.sh").read_text(encoding="utf-8")
+        lines = "".join(re.findall(r"^quiet_tests\+?='(.*)'$", said, re.MULTILINE))
+        self.assertEqual(set(re.search(r"integration\\\.\(([\w|]*)\)", lines)[1].split("|")), readers)
 
 
 if __name__ == "__main__":
