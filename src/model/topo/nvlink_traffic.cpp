@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "src/base/archive.h"
+
 namespace shmemctl {
 
 namespace {
@@ -103,6 +105,16 @@ NvlinkTraffic nvlink_traffic(const NvlinkCounters& before, const NvlinkCounters&
   traffic.in_bytes =
       sum(links, &Steps::received_KiB, step(before.received_KiB, after.received_KiB));
   return traffic;
+}
+
+void serialize(Archive& archive, NvlinkTraffic::OfLink& link) {
+  archive(link.link, link.out_bytes.value, link.out_bytes.origin, link.in_bytes.value,
+          link.in_bytes.origin);
+}
+
+void serialize(Archive& archive, NvlinkTraffic& traffic) {
+  archive(traffic.links, traffic.out_bytes.value, traffic.out_bytes.origin, traffic.in_bytes.value,
+          traffic.in_bytes.origin);
 }
 
 } // namespace shmemctl

@@ -8,6 +8,8 @@
 
 namespace shmemctl {
 
+class Archive;
+
 /// Step of NVLink counters, in bytes. Readings omit anything below a step.
 inline constexpr std::uint64_t nvlink_counter_step_bytes = 1024;
 
@@ -36,6 +38,10 @@ struct NvlinkTraffic {
   std::vector<OfLink> links;
   Fact<std::uint64_t> out_bytes, in_bytes; ///< bytes of all links together
 };
+
+/// For what one PE sends to another.
+void serialize(Archive& archive, NvlinkTraffic::OfLink& link);
+void serialize(Archive& archive, NvlinkTraffic& traffic);
 
 /// Unknown, with the reason: what one of the readings lacks, and what decreased; a sum is also
 /// unknown if one of its links is, or if the driver's own sum differs (which detects a driver that

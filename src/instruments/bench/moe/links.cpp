@@ -9,7 +9,6 @@
 
 #include "reports/text.h"
 #include "src/base/archive.h"
-#include "src/base/json_values.h"
 #include "src/base/sysroot.h"
 #include "src/instruments/bench/path.h"
 #include "src/runtime/gpu/gpu.h"
@@ -310,8 +309,8 @@ struct LinkMessage {
   std::vector<std::string> transports;
   std::string gpu; ///< PCI address; "": none
   std::vector<bench::PortUse> ports;
-  std::vector<NicUse> nics; ///< without host and ranks, which the receiver knows
-  std::string nvlinks;      ///< traffic_json(); "": not counted
+  std::vector<NicUse> nics;             ///< without host and ranks, which the receiver knows
+  std::optional<NvlinkTraffic> nvlinks; ///< none: not counted
 };
 
 static void serialize(Archive& archive, NicUse& use) {
@@ -338,7 +337,7 @@ Links LinkWatch::end() {
       runtime_.gpu() ? runtime_.gpu()->info().pci_address : "",
       bench::ports_used(runtime_.node(), before_, after, &sysroot),
       nics_used(before_, after),
-      nvlinks_ ? json_line(traffic_json(nvlinks_->end())) : "",
+      nvlinks_ ? std::optional(nvlinks_->end()) : std::nullopt,
   };
   const std::vector<std::string> texts = runtime_.gather_text(to_bytes(own));
   std::vector<bench::GpuOfPe> gpus;
@@ -363,11 +362,11 @@ Links LinkWatch::end() {
                hosts[pe].machine_id,
                {static_cast<std::int32_t>(pe)}},
               links.nics);
-    if (!message.nvlinks.empty())
+    if (message.nvlinks)
       add_nvlink_use({hosts[pe].host_name,
                       message.gpu,
                       {static_cast<std::int32_t>(pe)},
-                      nvlink_traffic_from(from_json_line(message.nvlinks)),
+                      *message.nvlinks,
                       hosts[pe].machine_id},
                      links.nvlinks);
   }
@@ -388,11 +387,17 @@ void put_directions(json& object, const Fact<std::uint64_t>& out, const Fact<std
   put_count(object, "in_bytes", in);
 }
 
-Fact<std::uint64_t> count_from(const json& object, const char* key) {
-  const json& value = object.at(key);
-  return value.is_null()
-             ? unknown<std::uint64_t>(object.at(std::string(key) + "_reason").get<std::string>())
-             : known(value.get<std::uint64_t>(), "NVML");
+/// What an item of "nvlinks" says of bytes, and each of its links.
+json nvlinks_traffic_json(const NvlinkTraffic& traffic) {
+  json links = json::array();
+  for (const NvlinkTraffic::OfLink& one : traffic.links) {
+    json link{{"link", one.link}};
+    put_directions(link, one.out_bytes, one.in_bytes);
+    links.push_back(std::move(link));
+  }
+  json object{{"links", std::move(links)}};
+  put_directions(object, traffic.out_bytes, traffic.in_bytes);
+  return object;
 }
 
 } // namespace
@@ -430,32 +435,10 @@ void put_count(json& object, const std::string& key, const Fact<std::uint64_t>& 
     object[key + "_reason"] = count.origin;
 }
 
-json traffic_json(const NvlinkTraffic& traffic) {
-  json links = json::array();
-  for (const NvlinkTraffic::OfLink& one : traffic.links) {
-    json link{{"link", one.link}};
-    put_directions(link, one.out_bytes, one.in_bytes);
-    links.push_back(std::move(link));
-  }
-  json object{{"links", std::move(links)}};
-  put_directions(object, traffic.out_bytes, traffic.in_bytes);
-  return object;
-}
-
-NvlinkTraffic nvlink_traffic_from(const json& object) {
-  NvlinkTraffic traffic;
-  traffic.out_bytes = count_from(object, "out_bytes");
-  traffic.in_bytes = count_from(object, "in_bytes");
-  for (const json& link : object.at("links"))
-    traffic.links.push_back({link.at("link").get<unsigned>(), count_from(link, "out_bytes"),
-                             count_from(link, "in_bytes")});
-  return traffic;
-}
-
 json nvlinks_json(const std::vector<NvlinkUse>& all) {
   json items = json::array();
   for (const NvlinkUse& use : all) {
-    json item = traffic_json(use.counted);
+    json item = nvlinks_traffic_json(use.counted);
     item["host"] = use.host;
     item["gpu"] = use.gpu;
     item["ranks"] = use.ranks;

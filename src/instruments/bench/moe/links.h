@@ -44,9 +44,6 @@ void add_nvlink_use(const NvlinkUse& use, std::vector<NvlinkUse>& all);
 
 /// Sets `key`; null, with the reason in "<key>_reason", where the count is not known.
 void put_count(nlohmann::json& object, const std::string& key, const Fact<std::uint64_t>& count);
-/// What an item of "nvlinks" and each of its links say of bytes, and back.
-nlohmann::json traffic_json(const NvlinkTraffic& traffic);
-NvlinkTraffic nvlink_traffic_from(const nlohmann::json& object);
 /// "nvlinks" of a point of the report.
 nlohmann::json nvlinks_json(const std::vector<NvlinkUse>& all);
 

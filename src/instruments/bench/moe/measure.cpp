@@ -259,8 +259,8 @@ private:
   }
 
   PointResult gather() const {
-    PointResult result =
-        merge_timings(rank_.gather(timings_text(timings_, rank_.n_pes)), timings_, effort_.absent);
+    PointResult result = merge_timings(rank_.gather(timings_message(timings_, rank_.n_pes)),
+                                       timings_, effort_.absent);
     result.verified_iterations = verified_;
     result.chain_wall_s = chain_wall_s_;
     result.without_wall_s = without_wall_s_;

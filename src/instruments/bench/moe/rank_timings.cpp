@@ -1,19 +1,43 @@
 #include "src/instruments/bench/moe/rank_timings.h"
 
 #include <algorithm>
+#include <optional>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include "src/base/error.h"
-#include "src/base/json_values.h"
+#include "src/base/archive.h"
 #include "src/instruments/bench/statistics.h"
 
 namespace shmemctl::moe {
 
 namespace {
 
-using nlohmann::json;
+/// What the other ranks need of one rank's calls of one operation, us.
+struct OperationMessage {
+  double cold = 0, late = 0; ///< late: median
+  std::vector<double> total = {}, counts = {}, transfer = {}, arrival = {}, pack = {};
+  std::vector<double> send = {}, receive = {};
+  std::vector<double> waits = {}, begin_waits = {}; ///< by peer: medians over the calls
+};
+
+void serialize(Archive& archive, OperationMessage& one) {
+  archive(one.cold, one.late, one.total, one.counts, one.transfer, one.arrival, one.pack, one.send,
+          one.receive, one.waits, one.begin_waits);
+}
+
+struct TimingsMessage {
+  std::vector<OperationMessage> operations = {};
+  std::vector<double> period_us = {}, without_us = {};
+  double masking_us = 0;
+  std::vector<std::int32_t> masked = {}, masked_at_last = {};
+  std::string wrong = {};
+};
+
+void serialize(Archive& archive, TimingsMessage& timings) {
+  archive(timings.operations, timings.period_us, timings.without_us, timings.masking_us,
+          timings.masked, timings.masked_at_last, timings.wrong);
+}
+
+/// Of all ranks; none of those that are lost.
+using AllTimings = std::vector<std::optional<TimingsMessage>>;
 
 /// Medians over the calls; 0 where a backend does not report.
 std::vector<double> by_peer(const CallTimings& calls, int n_pes, std::vector<double> Times::*of) {
@@ -27,106 +51,103 @@ std::vector<double> by_peer(const CallTimings& calls, int n_pes, std::vector<dou
   return medians;
 }
 
-json timings_json(const CallTimings& calls, int n_pes) {
-  json one{{"cold", calls.cold_us}};
+OperationMessage message_of(const CallTimings& calls, int n_pes) {
+  OperationMessage one;
+  one.cold = calls.cold_us;
   for (const Times& times : calls.times) {
-    one["total"].push_back(times.total_us);
-    one["counts"].push_back(times.counts_us);
-    one["transfer"].push_back(times.transfer_us);
-    one["arrival"].push_back(times.arrival_us);
-    one["pack"].push_back(times.pack_us);
+    one.total.push_back(times.total_us);
+    one.counts.push_back(times.counts_us);
+    one.transfer.push_back(times.transfer_us);
+    one.arrival.push_back(times.arrival_us);
+    one.pack.push_back(times.pack_us);
   }
-  one["send"] = calls.send_us;
-  one["receive"] = calls.receive_us;
-  one["waits"] = by_peer(calls, n_pes, &Times::wait_us);
-  one["begin waits"] = by_peer(calls, n_pes, &Times::begin_wait_us);
-  one["late"] = bench::median(calls.late_us);
+  one.send = calls.send_us;
+  one.receive = calls.receive_us;
+  one.waits = by_peer(calls, n_pes, &Times::wait_us);
+  one.begin_waits = by_peer(calls, n_pes, &Times::begin_wait_us);
+  one.late = bench::median(calls.late_us);
   return one;
 }
 
-/// All ranks' words; null of those that are lost.
-std::vector<json> read_all(const std::vector<std::string>& texts) {
-  std::vector<json> all;
-  for (const std::string& text : texts) {
-    all.push_back(text.empty() ? json() : try_from_json_line(text));
-    if (!text.empty() && !all.back().is_object())
-      throw Error(ExitCode::unavailable, "times of a PE", "read", "invalid JSON",
-                  "run the same version of shmemctl on all hosts");
+/// @param n_operations that this rank has measured: those of every rank
+AllTimings read_all(const std::vector<std::string>& texts, std::size_t n_operations) {
+  AllTimings all;
+  for (std::size_t pe = 0; pe < texts.size(); ++pe) {
+    all.emplace_back();
+    if (texts[pe].empty())
+      continue;
+    all.back() = value_of_pe<TimingsMessage>(texts[pe], pe, "times");
+    if (all.back()->operations.size() != n_operations)
+      throw malformed_message(pe, "times");
   }
   return all;
 }
 
 /// By call, the largest value of the ranks that are present. @param of_pe gives a rank's list
 template <class OfPe>
-std::vector<double> slowest(const std::vector<json>& all, const OfPe& of_pe) {
+std::vector<double> slowest(const AllTimings& all, const OfPe& of_pe) {
   std::vector<double> most;
-  for (const json& pe : all) {
-    if (pe.is_null())
+  for (const auto& pe : all) {
+    if (!pe)
       continue;
-    const json& values = of_pe(pe);
+    const std::vector<double>& values = of_pe(*pe);
     most.resize(std::max(most.size(), values.size()));
     for (std::size_t i = 0; i < values.size(); ++i)
-      most[i] = std::max(most[i], values[i].template get<double>());
+      most[i] = std::max(most[i], values[i]);
   }
   return most;
 }
 
 /// What the calls of all ranks at that position say of the ranks that came later.
-WaitMatrix lateness(const std::vector<json>& all, std::size_t at) {
+WaitMatrix lateness(const AllTimings& all, std::size_t at) {
   WaitMatrix late;
-  for (const json& waiting : all) {
-    if (waiting.is_null()) {
+  for (const auto& waiting : all) {
+    if (!waiting) {
       late.emplace_back(all.size());
       continue;
     }
-    const json& own = waiting.at("operations").at(at);
-    late.push_back(own.at("begin waits").get<std::vector<double>>());
+    const OperationMessage& own = waiting->operations[at];
+    late.push_back(own.begin_waits);
     for (std::size_t peer = 0; peer < late.back().size() && peer < all.size(); ++peer)
-      if (!all[peer].is_null())
-        late.back()[peer] =
-            std::max(late.back()[peer], all[peer].at("operations").at(at).at("late").get<double>() -
-                                            own.at("late").get<double>());
+      if (all[peer])
+        late.back()[peer] = std::max(late.back()[peer], all[peer]->operations[at].late - own.late);
   }
   return late;
 }
 
 /// Empty if no rank has masked another one.
-Masked masked_of(const std::vector<json>& all, const char* when) {
+Masked masked_of(const AllTimings& all, std::vector<std::int32_t> TimingsMessage::*when) {
   Masked masked;
   bool somebody = false;
-  for (const json& pe : all) {
-    masked.push_back(pe.is_null() ? std::vector<std::int32_t>{}
-                                  : pe.at(when).get<std::vector<std::int32_t>>());
+  for (const auto& pe : all) {
+    masked.push_back(pe ? (*pe).*when : std::vector<std::int32_t>{});
     somebody = somebody || !masked.back().empty();
   }
   return somebody ? masked : Masked{};
 }
 
-OperationResult operation_of(const std::vector<json>& all, std::size_t at, Operation operation) {
+OperationResult operation_of(const AllTimings& all, std::size_t at, Operation operation) {
   OperationResult one;
   one.operation = operation;
-  const auto part = [&](const char* name) {
-    static const json none = json::array();
-    return slowest(all, [&](const json& pe) -> const json& {
-      const json& of_pe = pe.at("operations").at(at);
-      return of_pe.contains(name) ? of_pe.at(name) : none;
+  const auto part = [&](std::vector<double> OperationMessage::*of) {
+    return slowest(all, [&](const TimingsMessage& pe) -> const std::vector<double>& {
+      return pe.operations[at].*of;
     });
   };
-  one.total_us = part("total");
-  one.counts_us = part("counts");
-  one.transfer_us = part("transfer");
-  one.arrival_us = part("arrival");
-  one.pack_us = part("pack");
-  one.send_us = part("send");
-  one.receive_us = part("receive");
-  for (const json& pe : all) {
-    if (pe.is_null()) {
+  one.total_us = part(&OperationMessage::total);
+  one.counts_us = part(&OperationMessage::counts);
+  one.transfer_us = part(&OperationMessage::transfer);
+  one.arrival_us = part(&OperationMessage::arrival);
+  one.pack_us = part(&OperationMessage::pack);
+  one.send_us = part(&OperationMessage::send);
+  one.receive_us = part(&OperationMessage::receive);
+  for (const auto& pe : all) {
+    if (!pe) {
       one.waits.emplace_back(all.size());
       continue;
     }
-    const json& of_pe = pe.at("operations").at(at);
-    one.cold_us = std::max(one.cold_us, of_pe.at("cold").get<double>());
-    one.waits.push_back(of_pe.at("waits").get<std::vector<double>>());
+    one.cold_us = std::max(one.cold_us, pe->operations[at].cold);
+    one.waits.push_back(pe->operations[at].waits);
   }
   one.late = lateness(all, at);
   return one;
@@ -134,46 +155,47 @@ OperationResult operation_of(const std::vector<json>& all, std::size_t at, Opera
 
 } // namespace
 
-std::string timings_text(const RankTimings& timings, int n_pes) {
-  json operations = json::array();
+std::string timings_message(const RankTimings& timings, int n_pes) {
+  TimingsMessage message;
   for (const CallTimings& calls : timings.calls)
-    operations.push_back(timings_json(calls, n_pes));
-  return json_line({{"operations", operations},
-                    {"period", timings.period_us},
-                    {"masking", timings.masking_us},
-                    {"without", timings.without_us},
-                    {"masked", timings.masked},
-                    {"masked at last", timings.masked_at_last},
-                    {"wrong", timings.wrong}});
+    message.operations.push_back(message_of(calls, n_pes));
+  message.period_us = timings.period_us;
+  message.without_us = timings.without_us;
+  message.masking_us = timings.masking_us;
+  message.masked = timings.masked;
+  message.masked_at_last = timings.masked_at_last;
+  message.wrong = timings.wrong;
+  return to_bytes(message);
 }
 
-PointResult merge_timings(const std::vector<std::string>& texts, const RankTimings& own,
+PointResult merge_timings(const std::vector<std::string>& messages, const RankTimings& own,
                           std::optional<int> absent) {
-  const std::vector<json> all = read_all(texts);
+  const AllTimings all = read_all(messages, own.calls.size());
   PointResult result;
   for (std::size_t i = 0; i < own.calls.size(); ++i) {
     result.operations.push_back(operation_of(all, i, own.calls[i].operation));
     result.operations.back().wall_s = own.calls[i].wall_s;
     result.operations.back().phases_wall_s = own.calls[i].phases_wall_s;
   }
-  result.period_us = slowest(all, [](const json& pe) -> const json& { return pe.at("period"); });
-  result.masked = masked_of(all, "masked");
+  using List = const std::vector<double>&;
+  result.period_us = slowest(all, [](const TimingsMessage& pe) -> List { return pe.period_us; });
+  result.masked = masked_of(all, &TimingsMessage::masked);
   if (absent) {
     Absence absence;
     absence.absent = *absent;
-    absence.masked = masked_of(all, "masked at last");
-    for (const json& pe : all)
-      if (!pe.is_null())
-        absence.masking_us = std::max(absence.masking_us, pe.at("masking").get<double>());
+    absence.masked = masked_of(all, &TimingsMessage::masked_at_last);
+    for (const auto& pe : all)
+      if (pe)
+        absence.masking_us = std::max(absence.masking_us, pe->masking_us);
     absence.period_us =
-        slowest(all, [](const json& pe) -> const json& { return pe.at("without"); });
+        slowest(all, [](const TimingsMessage& pe) -> List { return pe.without_us; });
     result.absence = absence;
   }
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].is_null())
+    if (!all[rank])
       result.lost.push_back(static_cast<std::int32_t>(rank));
-    else if (const auto wrong = all[rank].at("wrong").get<std::string>(); !wrong.empty())
-      result.wrong.push_back(wrong);
+    else if (!all[rank]->wrong.empty())
+      result.wrong.push_back(all[rank]->wrong);
   }
   return result;
 }

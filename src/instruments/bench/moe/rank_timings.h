@@ -28,14 +28,14 @@ struct RankTimings {
   std::string wrong = {};
 };
 
-/// As JSON, for the other ranks. @param n_pes number of ranks
-std::string timings_text(const RankTimings& timings, int n_pes);
-/// Merges the texts of all ranks, by rank; "" is a rank that the job has lost, whose times are
+/// As an archive, for the other ranks. @param n_pes number of ranks
+std::string timings_message(const RankTimings& timings, int n_pes);
+/// Merges the messages of all ranks, by rank; "" is a rank that the job has lost, whose times are
 /// missing and whose waits are 0. The caller sets verified_iterations and calls. Throws Error
-/// (unavailable) for invalid text.
+/// (unavailable) for a malformed message, or one about other operations.
 /// @param own timings of this rank, which say which operations there are and how long they took in
 ///            all
-PointResult merge_timings(const std::vector<std::string>& texts, const RankTimings& own,
+PointResult merge_timings(const std::vector<std::string>& messages, const RankTimings& own,
                           std::optional<int> absent);
 
 } // namespace shmemctl::moe

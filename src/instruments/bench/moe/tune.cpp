@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "reports/table.h"
+#include "src/base/archive.h"
 #include "src/base/error.h"
-#include "src/base/json_values.h"
 #include "src/instruments/bench/moe/measure.h"
 #include "src/instruments/bench/statistics.h"
 
@@ -21,6 +21,16 @@ using nlohmann::json;
 
 /// Settings that get more calls, besides the backend's own choice.
 constexpr std::size_t n_finalists = 8;
+
+/// What a rank has measured with one of the settings, for the other ranks.
+struct TrialMessage {
+  std::vector<double> first_us = {}, last_us = {};
+  std::string wrong = {};
+};
+
+void serialize(Archive& archive, TrialMessage& trial) {
+  archive(trial.first_us, trial.last_us, trial.wrong);
+}
 
 /// One rank's part of the trials of one direction.
 class Trials {
@@ -115,27 +125,31 @@ private:
 
   /// All ranks have the times of the slowest, and what any of them found wrong.
   void share() {
-    json own_times = json::array();
+    std::vector<TrialMessage> own;
     for (const Attempt& attempt : tuned_.attempts)
-      own_times.push_back({attempt.first_us, attempt.last_us, attempt.wrong});
-    for (const std::string& text : rank_.gather(json_line(own_times))) {
-      const json theirs = try_from_json_line(text);
-      if (!theirs.is_array() || theirs.size() != tuned_.attempts.size())
+      own.push_back({attempt.first_us, attempt.last_us, attempt.wrong});
+    const std::vector<std::string> messages = rank_.gather(to_bytes(own));
+    for (std::size_t pe = 0; pe < messages.size(); ++pe) {
+      const auto theirs = value_of_pe<std::vector<TrialMessage>>(messages[pe], pe, "trials");
+      if (!std::equal(theirs.begin(), theirs.end(), own.begin(), own.end(), same_calls))
         throw Error(ExitCode::unavailable, "trials of a PE", "compare",
                     "it has tried different settings",
                     "use the same version of shmemctl and the same GPU model for all PEs");
       for (std::size_t i = 0; i < theirs.size(); ++i) {
         Attempt& attempt = tuned_.attempts[i];
-        take_slower(theirs[i].at(0), attempt.first_us);
-        take_slower(theirs[i].at(1), attempt.last_us);
+        take_slower(theirs[i].first_us, attempt.first_us);
+        take_slower(theirs[i].last_us, attempt.last_us);
         if (attempt.wrong.empty())
-          attempt.wrong = theirs[i].at(2).get<std::string>();
+          attempt.wrong = theirs[i].wrong;
       }
     }
   }
-  static void take_slower(const json& theirs, std::vector<double>& times_us) {
+  static bool same_calls(const TrialMessage& a, const TrialMessage& b) {
+    return a.first_us.size() == b.first_us.size() && a.last_us.size() == b.last_us.size();
+  }
+  static void take_slower(const std::vector<double>& theirs, std::vector<double>& times_us) {
     for (std::size_t i = 0; i < times_us.size(); ++i)
-      times_us[i] = std::max(times_us[i], theirs.at(i).get<double>());
+      times_us[i] = std::max(times_us[i], theirs[i]);
   }
 
   /// The backend's own choice, and the fastest so far.

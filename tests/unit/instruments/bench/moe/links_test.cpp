@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "src/base/archive.h"
 #include "src/instruments/bench/moe/links.h"
 #include "src/model/topo/pci_address.h"
 #include "tests/support/node_builder.h"
@@ -261,13 +262,20 @@ TEST(MoeNvlinks, WhatIsNotCountedHasItsReason) {
                                           {"link": 1, "out_bytes": 2048, "in_bytes": 4096}]})"));
 }
 
-TEST(MoeNvlinks, TimingsSurviveTheirText) {
+TEST(MoeNvlinks, CountsAreSentWhole) {
   NvlinkTraffic traffic;
   traffic.links = {{7, bytes(1024), unknown<std::uint64_t>("it was reset")}};
   traffic.out_bytes = bytes(std::uint64_t{1} << 53);
   traffic.in_bytes = unknown<std::uint64_t>("NVLink 7: it was reset");
-  EXPECT_EQ(traffic_json(nvlink_traffic_from(traffic_json(traffic))), traffic_json(traffic));
-  EXPECT_EQ(nvlink_traffic_from(traffic_json(traffic)).links.at(0).link, 7U);
+  const std::string sent = to_bytes(traffic);
+  const auto received = from_bytes<NvlinkTraffic>(sent);
+  ASSERT_TRUE(received);
+  const auto item = [](const NvlinkTraffic& counted) {
+    return nvlinks_json(std::vector<NvlinkUse>{{"n1", "0000:1a:00.0", {0}, counted, 1}});
+  };
+  EXPECT_EQ(item(*received), item(traffic));
+  EXPECT_EQ(received->links.at(0).link, 7U);
+  EXPECT_FALSE(from_bytes<NvlinkTraffic>(sent.substr(0, sent.size() - 1)));
 }
 
 TEST_F(MoeLinks, WhatIsNotKnownHasNoLimit) {

@@ -26,8 +26,8 @@ RankTimings timings_of_rank(int rank) {
 
 TEST(MoeRankTimings, TheSlowestRankCounts) {
   const PointResult result =
-      merge_timings({timings_text(timings_of_rank(0), 3), timings_text(timings_of_rank(1), 3),
-                     timings_text(timings_of_rank(2), 3)},
+      merge_timings({timings_message(timings_of_rank(0), 3), timings_message(timings_of_rank(1), 3),
+                     timings_message(timings_of_rank(2), 3)},
                     timings_of_rank(0), std::nullopt);
   ASSERT_EQ(result.operations.size(), 2U);
   EXPECT_EQ(result.operations[0].total_us, (std::vector<double>{12, 12}));
@@ -41,7 +41,7 @@ TEST(MoeRankTimings, NoRankWaitsForALostOne) {
   RankTimings third = timings_of_rank(1);
   third.wrong = "row 3";
   const PointResult result =
-      merge_timings({timings_text(timings_of_rank(0), 3), "", timings_text(third, 3)},
+      merge_timings({timings_message(timings_of_rank(0), 3), "", timings_message(third, 3)},
                     timings_of_rank(0), std::optional<int>(1));
   EXPECT_EQ(result.lost, std::vector<std::int32_t>{1});
   EXPECT_EQ(result.operations[0].total_us, (std::vector<double>{11, 11}));
@@ -54,7 +54,13 @@ TEST(MoeRankTimings, NoRankWaitsForALostOne) {
 }
 
 TEST(MoeRankTimings, InvalidMessagesAreRefused) {
-  EXPECT_THROW(merge_timings({"[1]"}, timings_of_rank(0), std::nullopt), Error);
+  const std::string good = timings_message(timings_of_rank(0), 1);
+  EXPECT_NO_THROW(merge_timings({good}, timings_of_rank(0), std::nullopt));
+  for (const std::string& bad : {std::string("[1]"), good.substr(0, good.size() - 1), good + '\0'})
+    EXPECT_THROW(merge_timings({bad}, timings_of_rank(0), std::nullopt), Error);
+  RankTimings other = timings_of_rank(0);
+  other.calls.pop_back();
+  EXPECT_THROW(merge_timings({timings_message(other, 1)}, timings_of_rank(0), std::nullopt), Error);
 }
 
 } // namespace
