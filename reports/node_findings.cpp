@@ -161,10 +161,10 @@ std::vector<FindingReference> topology_findings() {
        "Use ibrc, ucx, ibdevx, libfabric or none. IBGDA is enabled by "
        "`NVSHMEM_IB_ENABLE_IBGDA=1`."},
       {"topology-incomplete", group, "warning, info",
-       "What the reader of the topology could not read, left out or took from elsewhere; or the "
-       "file contains no device that is recognised. The output then does not cover the whole "
-       "node.",
-       "Each reader notes what it skips, with line and column.",
+       "Facts of the topology could not be read, were left out, or were taken from another place "
+       "in the source; or the file contains no device that is recognised. The output then does "
+       "not cover the whole node.",
+       "The code that reads a topology notes what it skips, with line and column.",
        "Record the machine again, or run `shmemctl topo` on the host itself."},
   };
 }

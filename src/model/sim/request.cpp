@@ -219,7 +219,8 @@ Traffic moved(Traffic traffic, const std::vector<ExpertMove>& moves) {
                 fmt::format("use the nearest legal value: {}:{}", shape.n_experts - 1,
                             std::min(move.rank, shape.n_ranks - 1)));
     if (move.rank >= shape.n_ranks)
-      throw bad("--move-expert", fmt::format("no rank {} in a group", move.rank),
+      throw bad("--move-expert",
+                fmt::format("rank {} is not in a group of {} ranks", move.rank, shape.n_ranks),
                 fmt::format("use the nearest legal value: {}:{}", move.expert, shape.n_ranks - 1));
     traffic.moe->rank_of_expert[static_cast<std::size_t>(move.expert)] = move.rank;
   }

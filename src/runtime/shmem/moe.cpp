@@ -198,8 +198,8 @@ Checked checked(const shmemctl_moe_config_t* given, const World& world, const Pe
           moe::exchange_broken_rule(gpu, config, all.path))
     throw moe::error_of(*broken);
   if (const std::string reason = moe::exchange_cannot(gpu, config, all.path); !reason.empty())
-    throw Error(ExitCode::unavailable, "MoE by kernels", "exchange rows", reason,
-                "check what shmemx_gpu_path says of each PE, and run shmemctl doctor");
+    throw Error(ExitCode::unavailable, "MoE on GPUs", "create an exchange", reason,
+                "call shmemx_gpu_path() for each PE, and run shmemctl doctor");
   return all;
 }
 
