@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <fmt/format.h>
 #include <iostream>
@@ -134,7 +135,12 @@ private:
     }
   }
 
-  void run_job(const JobItem& item) {
+  /// A part has its own limit, or with --timeout what is left of that; a tenth is for the report.
+  void run_job(JobItem item) {
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin_;
+    if (options_.value("TIMEOUT").set())
+      item.timeout_s =
+          std::max(1.0, std::floor(0.9 * (options_.number("TIMEOUT") - taken.count())));
     std::vector<std::string> argv = item.arguments;
     argv.insert(argv.begin(), "shmemctl");
     Environment environment = part_environment(context_);
@@ -155,6 +161,7 @@ private:
   std::string failed_;        ///< the first part that failed
   std::atomic<pid_t> job_{0}; ///< the process group of the job that runs
   std::optional<bool> pes_had_gpus_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 /// The limits of the parts are the limit of the whole, unless --timeout says otherwise. In a job,
