@@ -329,7 +329,7 @@ def result_of(row, name, flags, versions, compared):
         params["num_sms"] = flags.sms
     result = {"case": "moe-" + row["operation"], "params": params, "stats": gpu_report.stats_of(figure["values"]),
               "unit": "us", "bandwidth_GBps": figure["rates_GBps"]["own"], "link_fraction": None,
-              "link_fraction_reason": gpu_report.NOT_TOLD, "limited_by": None, "limited_by_reason": gpu_report.NOT_TOLD,
+              "link_fraction_reason": gpu_report.NOT_MEASURED, "limited_by": None, "limited_by_reason": gpu_report.NOT_MEASURED,
               "status": "pass", "verified": "passed"}
     if name != "shmemctl":
         what = compared.get(row["case"])

@@ -3,7 +3,7 @@ import datetime
 import math
 import statistics
 
-NOT_TOLD = "not told by this comparison"
+NOT_MEASURED = "not measured by this comparison"
 PEER_UNCHECKED = "the peer's program compares no data of this figure"
 
 
@@ -24,8 +24,8 @@ def result_of(row, program, compared=None):
     result = {"case": row["case"], "params": {"program": program},
               "stats": stats_of(figure["values"]), "unit": "GBps" if is_bandwidth else row["unit"],
               "bandwidth_GBps": figure["median"] if is_bandwidth else None,
-              "link_fraction": None, "link_fraction_reason": NOT_TOLD,
-              "limited_by": None, "limited_by_reason": NOT_TOLD, "status": "pass", "verified": "passed"}
+              "link_fraction": None, "link_fraction_reason": NOT_MEASURED,
+              "limited_by": None, "limited_by_reason": NOT_MEASURED, "status": "pass", "verified": "passed"}
     if row["size_bytes"]:
         result["params"]["size_bytes"] = row["size_bytes"]
     if not is_bandwidth:

@@ -9,7 +9,7 @@ def size_text(size_bytes):
 
 
 def table(rows):
-    lines = ["| case | size | unit | program | median | min to max | ours is as good as theirs times |",
+    lines = ["| case | size | unit | program | median | min to max | ratio (above 1: ours is better) |",
              "| --- | ---: | --- | --- | ---: | --- | --- |"]
     for row in rows:
         for name, figure in row["programs"].items():

@@ -4,6 +4,7 @@ no healthy one is.
 A failure is named if each of the findings that its case.json expects is there, with what it must say of the cause and
 the fix. A finding that this revision does not have yet in that command is not asked for.
 """
+import json
 import pathlib
 import re
 import tempfile
@@ -98,7 +99,9 @@ class Failures(Recordings):
                 self.assertTrue(case["title"] and case["invented"])
         page = (SOURCE / "docs" / "explanation" / "failures.md").read_text()
         for folder in FAILURES:
-            self.assertIn(f"`{folder.name}`", page)
+            case = json.loads((folder / "case.json").read_text())
+            self.assertIn(f"| `{folder.name}` | {case['title']} | ", page)
+            self.assertIn(f"| `{folder.name}` | {case['invented']} |", page)
 
 
 class Healthy(Recordings):
