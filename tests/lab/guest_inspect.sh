@@ -6,16 +6,18 @@
 . "$(dirname "$0")/guest_functions.sh"
 shmemctl=$1
 
-# connected PROGRAM: two queue pairs of it can send.
+# connected PROGRAM: two queue pairs of it are connected. That of ib_write_bw's server, which only receives, stays in
+# RTR.
 connected() {
-  [ "$(rdma resource show qp | grep -c "type RC state RTS.*comm $1")" -ge 2 ]
+  [ "$(rdma resource show qp | grep -c "type RC state RT[RS] .*comm $1")" -ge 2 ]
 }
 
-# Nothing is made any more: a job connects its queue pairs one after the other.
+# Nothing is made any more: a job connects its queue pairs one after the other. Packet sequence numbers go on.
+queue_pairs() { rdma resource show qp | sed 's/[rs]q-psn [0-9]* //g'; }
 settled() {
-  before=$(rdma resource show qp)
+  before=$(queue_pairs)
   sleep 1
-  [ "$before" = "$(rdma resource show qp)" ]
+  [ "$before" = "$(queue_pairs)" ]
 }
 
 # seen NAME INSPECT-ARGUMENTS...: leaves NAME.json, and NAME.qp and so on of `rdma`.
