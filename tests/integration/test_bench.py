@@ -340,11 +340,12 @@ class Success(BenchTest):
                 self.assertEqual(row["status"], "pass", row)
 
     def test_a_part_of_check_has_what_is_left_of_the_time(self):
-        code, out, _ = run("check", "--only", "bench", "--level", 3, "--timeout", 5, "--json", "-")
+        code, out, _ = run("check", "--only", "bench", "--level", 3, "--timeout", 20, "--json", "-")
         self.assertEqual(code, 1)
         said = [row["message"] for row in json.loads(out)["findings"] if row["id"] == "check-bench"]
         self.assertEqual(len(said), 1)
-        self.assertRegex(said[0], r"did not end in time \([34] s\)")
+        limit = re.search(r"did not end in time \((\d+) s\)", said[0])
+        self.assertTrue(limit and int(limit[1]) <= 18, said[0])
 
     def test_check(self):
         with tempfile.TemporaryDirectory() as folder:
