@@ -110,9 +110,11 @@ class Device(unittest.TestCase):
         self.assertEqual(code, 0, said)
 
     def test_what_programs_have_from_the_headers_alone(self):
-        """pplx-kernels has cooperative groups from them, NVSHMEM's examples assert, its perftest the macro."""
+        """pplx-kernels gets cooperative groups from them, DeepEP V1 the alias cg, NVSHMEM's examples assert, its
+        perftest the macro."""
         program = self.write("rely.cu", "#include <nvshmem.h>\n__global__ void meet() {\n"
-                             "  assert(nvshmem_n_pes() > 0);\n  cooperative_groups::this_grid().sync();\n}\n"
+                             "  assert(nvshmem_n_pes() > 0);\n  cooperative_groups::this_grid().sync();\n"
+                             "  cg::this_grid().sync();\n}\nnamespace cg = cooperative_groups;\n"
                              "int main() {\n  NVSHMEMI_ERROR_PRINT(\"%d of %s\\n\", 1, \"two\");\n"
                              "  meet<<<1, 1>>>();\n  return strlen(\"\") == 0 ? EXIT_SUCCESS : errno;\n}\n")
         code, said = self.nvcc(*gencode("90"), "-c", program, "-o", "rely.o")

@@ -1,5 +1,5 @@
-/* What programs have from NVSHMEM's headers without a name of NVSHMEM's: headers that those
- * include, and a macro. */
+/* What programs get from NVSHMEM's headers although it has no name of NVSHMEM: standard headers
+ * that these include, a macro, and a namespace alias. */
 #ifndef NVSHMEM_COMPAT_RELY_H
 #define NVSHMEM_COMPAT_RELY_H
 
@@ -13,6 +13,8 @@
 /* An older standard is refused by device/job.cuh in one line, here in many. */
 #if defined(__CUDACC__) && !defined(NVSHMEM_HOSTLIB_ONLY) && __cplusplus >= 201703L
 #include <cooperative_groups.h>
+/* DeepEP V1's low-latency kernels use this alias without declaring it. */
+namespace cg = cooperative_groups;
 #endif
 
 /* To stderr, with file and line. */
