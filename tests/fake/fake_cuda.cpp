@@ -42,13 +42,15 @@ CUresult cuDriverGetVersion(int* version) {
   *version = driver_version();
   return CUDA_SUCCESS;
 }
-/// As the real one, it refuses versions that are newer than its own.
+/// As the real one, it refuses versions that are newer than its own, and gives the function with
+/// the parameters that it has in that version, whatever cuda.h declares.
 CUresult cuGetProcAddress_v2(const char* name, void** address, int version, cuuint64_t,
                              CUdriverProcAddressQueryResult* found) {
   if (version > driver_version())
     return CUDA_ERROR_INVALID_VALUE;
   const char* missing = std::getenv("FAKE_CUDA_WITHOUT");
-  const auto entry = table().find(name);
+  const bool newer = version >= 13000 && std::strcmp(name, "cuCtxGetDevice") == 0;
+  const auto entry = table().find(newer ? "cuCtxGetDevice_v2" : name);
   const bool there = entry != table().end() && (!missing || std::strcmp(missing, name) != 0);
   *address = there ? entry->second : nullptr;
   if (found)

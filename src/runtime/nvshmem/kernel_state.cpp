@@ -1,6 +1,7 @@
 #include "src/runtime/nvshmem/kernel_state.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <cuda_runtime.h>
@@ -54,14 +55,18 @@ Driver find_driver() {
   auto* const get =
       library ? library->function<decltype(::cuGetProcAddress)>("cuGetProcAddress_v2") : nullptr;
   const int version = library ? cuda::lookup_version(*library) : CUDA_VERSION;
-  const auto find = [&]<class Function>(Function& function, const char* name) {
+  const auto find = [&]<class Function>(Function& function, const char* name,
+                                        int newest = INT_MAX) {
     void* address = nullptr;
     CUdriverProcAddressQueryResult status{};
-    if (get && get(name, &address, version, CU_GET_PROC_ADDRESS_DEFAULT, &status) == CUDA_SUCCESS)
+    if (get && get(name, &address, std::min(version, newest), CU_GET_PROC_ADDRESS_DEFAULT,
+                   &status) == CUDA_SUCCESS)
       function = reinterpret_cast<Function>(address);
   };
   find(found.ctx_get_current, "cuCtxGetCurrent");
-  find(found.ctx_get_device, "cuCtxGetDevice");
+  // Since CUDA 13 the driver's newest has a second parameter, which cuda.h declares under the name
+  // cuCtxGetDevice_v2 only.
+  find(found.ctx_get_device, "cuCtxGetDevice", 12000);
   find(found.module_get_global, "cuModuleGetGlobal");
   find(found.library_get_global, "cuLibraryGetGlobal");
   return found;
@@ -119,10 +124,12 @@ void write(Places& held, PeGpu& gpu) {
 void add(Place place) {
   Places& all = places();
   const std::lock_guard lock(all.mutex);
-  const bool known = std::any_of(all.all.begin(), all.all.end(),
-                                 [&](const Place& each) { return each.owner == place.owner; });
-  if (!known)
+  const auto known = std::find_if(all.all.begin(), all.all.end(),
+                                  [&](const Place& each) { return each.owner == place.owner; });
+  if (known == all.all.end())
     all.all.push_back(place);
+  else if (known->address != place.address)
+    *known = place; // a new module whose handle an unloaded one had
   if (all.gpu)
     write(all, *all.gpu);
 }

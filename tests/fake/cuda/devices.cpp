@@ -157,6 +157,14 @@ CUresult get_current_device(CUdevice* device) {
   *device = static_cast<CUdevice>(reinterpret_cast<std::uintptr_t>(contexts.back())) - 1;
   return CUDA_SUCCESS;
 }
+/// Since CUDA 13 with a context as a second argument. A caller who passes one argument crashes in
+/// the real driver, which reads a pointer from whatever is in the register: so it does here.
+/// Nothing in this project passes a context.
+CUresult get_device_of_context(CUdevice*, CUcontext) {
+  std::fputs("fake CUDA driver: cuCtxGetDevice of CUDA 13 was called, which takes a context\n",
+             stderr);
+  std::abort();
+}
 /// A module or library of the fake is what a test points at: its one variable.
 struct Variable {
   const char* name;
@@ -318,6 +326,7 @@ Functions device_functions() {
       ENTRY("cuCtxSetCurrent", set_current),
       ENTRY("cuCtxGetCurrent", get_current),
       ENTRY("cuCtxGetDevice", get_current_device),
+      ENTRY("cuCtxGetDevice_v2", get_device_of_context),
       ENTRY("cuModuleGetGlobal", module_get_global),
       ENTRY("cuLibraryGetGlobal", library_get_global),
   };
