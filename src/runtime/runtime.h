@@ -48,6 +48,9 @@ struct RuntimeRequest {
   /// bring-up fails. The same on all PEs.
   bool kernels = false;
   int gpu_device = -1; ///< CUDA's number of this PE's device; -1: as GPUS says, or by turns
+  /// The GPU's heap, if it is mapped in chunks, may grow beyond the default of SYMMETRIC_SIZE, and
+  /// beyond NVSHMEM's variable of that name (programs that were written for NVSHMEM).
+  bool gpu_heap_grows = false;
   /// For tests, whose GPUs run no kernels; nullptr is the kernel.
   std::shared_ptr<WordAtomics> word_atomics = nullptr;
   /// For tests; empty is the function of that name.

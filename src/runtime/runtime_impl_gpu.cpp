@@ -86,6 +86,7 @@ void Runtime::Impl::enter_gpu() {
   setup.hooks = gpu_hooks();
   setup.word_atomics = request.word_atomics;
   setup.timeout_s = timeout_s;
+  setup.heap_grows = request.gpu_heap_grows;
   gpu = make_gpu_runtime(std::move(opened), std::move(setup));
 }
 

@@ -44,12 +44,29 @@ Deadline deadline_of(const GpuSetup& setup) {
   return Deadline::after(std::chrono::duration<double>(setup.timeout_s));
 }
 
+/// In NVSHMEM the heap of a GPU with virtual memory grows as far as NVSHMEM_MAX_MEMORY_PER_GPU,
+/// whose default this is, and NVSHMEM_SYMMETRIC_SIZE does not limit it: its own programs set that
+/// variable to less than they allocate.
+constexpr std::size_t growing_heap_bytes = std::size_t{128} << 30;
+
+/// The address space to reserve for the heap of each PE.
+std::size_t heap_limit_bytes(const GpuSetup& setup, const std::string& kind,
+                             std::size_t granularity_bytes) {
+  const OptionValue& size = setup.options->value("SYMMETRIC_SIZE");
+  const std::size_t limit_bytes = round_up(
+      static_cast<std::size_t>(setup.options->size_bytes("SYMMETRIC_SIZE")), granularity_bytes);
+  const bool is_set_by_user = size.set() && size.origin != OptionOrigin::nvshmem_environment;
+  const bool is_committed_at_start = kind == "ipc" || kind == "host";
+  return setup.heap_grows && !is_set_by_user && !is_committed_at_start
+             ? std::max(limit_bytes, growing_heap_bytes)
+             : limit_bytes;
+}
+
 } // namespace
 
 GpuMemory::GpuMemory(std::shared_ptr<const cuda::Device> device, GpuSetup& setup, std::string kind)
     : device_(std::move(device)), kind_(std::move(kind)) {
-  const std::size_t heap_bytes = round_up(
-      static_cast<std::size_t>(setup.options->size_bytes("SYMMETRIC_SIZE")), granularity_bytes);
+  const std::size_t heap_bytes = heap_limit_bytes(setup, kind_, granularity_bytes);
   if (!is_host_memory())
     device_memory_ = cuda::make_device_memory(device_);
   if (kind_ == "ipc")

@@ -62,6 +62,7 @@ struct GpuSetup {
   GpuHooks hooks;
   std::shared_ptr<WordAtomics> word_atomics; ///< nullptr: the kernel's
   double timeout_s = 60;
+  bool heap_grows = false; ///< RuntimeRequest::gpu_heap_grows
 };
 
 /// The runtime's side of PeGpu.

@@ -34,6 +34,12 @@ int by_host(nvshmem_team_t team, Body&& body) {
   });
 }
 
+/// Peers write to `dest`; a kernel that gets an address that is not in the heap would fault.
+void require_in_heap(World& world, const void* dest, std::size_t size_bytes) {
+  if (size_bytes > 0)
+    nvshmem::require_symmetric(world, dest);
+}
+
 auto broadcast(nvshmem_team_t team, void* dest, const void* source, std::size_t size_bytes,
                int root) {
   return [=](const on_stream::Job& job, World& world, cudaStream_t stream) {
@@ -42,18 +48,21 @@ auto broadcast(nvshmem_team_t team, void* dest, const void* source, std::size_t 
       throw nvshmem::wrong_use("root " + std::to_string(root), "broadcast",
                                "the team has PEs 0 to " + std::to_string(n_pes - 1),
                                "pass one of them");
+    require_in_heap(world, dest, size_bytes);
     on_stream::broadcast(job, team, dest, source, size_bytes, root, stream);
   };
 }
 
 auto fcollect(nvshmem_team_t team, void* dest, const void* source, std::size_t size_bytes) {
-  return [=](const on_stream::Job& job, World&, cudaStream_t stream) {
+  return [=](const on_stream::Job& job, World& world, cudaStream_t stream) {
+    require_in_heap(world, dest, size_bytes);
     on_stream::fcollect(job, team, dest, source, size_bytes, stream);
   };
 }
 
 auto alltoall(nvshmem_team_t team, void* dest, const void* source, std::size_t size_bytes) {
-  return [=](const on_stream::Job& job, World&, cudaStream_t stream) {
+  return [=](const on_stream::Job& job, World& world, cudaStream_t stream) {
+    require_in_heap(world, dest, size_bytes);
     on_stream::alltoall(job, team, dest, source, size_bytes, stream);
   };
 }
@@ -81,7 +90,9 @@ constexpr on_stream::NumberType number_type() {
 
 template <class T>
 auto reduce(nvshmem_team_t team, T* dest, const T* source, std::size_t count, device::ReduceOp op) {
-  return [=](const on_stream::Job& job, World&, cudaStream_t stream) {
+  return [=](const on_stream::Job& job, World& world, cudaStream_t stream) {
+    require_in_heap(world, dest, count * sizeof(T));
+    require_in_heap(world, source, count * sizeof(T));
     on_stream::reduce(job, team, dest, source, count, number_type<T>(), op, stream);
   };
 }
@@ -89,7 +100,9 @@ auto reduce(nvshmem_team_t team, T* dest, const T* source, std::size_t count, de
 template <class T>
 auto reducescatter(nvshmem_team_t team, T* dest, const T* source, std::size_t count,
                    device::ReduceOp op) {
-  return [=](const on_stream::Job& job, World&, cudaStream_t stream) {
+  return [=](const on_stream::Job& job, World& world, cudaStream_t stream) {
+    require_in_heap(world, dest, count * sizeof(T));
+    require_in_heap(world, source, count * sizeof(T));
     on_stream::reducescatter(job, team, dest, source, count, number_type<T>(), op, stream);
   };
 }

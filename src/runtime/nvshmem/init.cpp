@@ -180,6 +180,7 @@ api::InitRequest init_request(unsigned int flags, const nvshmemx_init_attr_t* at
   api::InitRequest request;
   request.gpu = GpuUse::required;
   request.gpu_device = nvshmem::current_device();
+  request.gpu_heap_grows = true;
   request.share_static_data = false;
   constexpr unsigned int given =
       NVSHMEMX_INIT_WITH_UNIQUEID | NVSHMEMX_INIT_WITH_MPI_COMM | NVSHMEMX_INIT_WITH_SHMEM;

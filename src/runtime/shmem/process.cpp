@@ -250,6 +250,7 @@ struct Process {
     request.share_static_data = wanted_init.share_static_data;
     request.gpu = wanted_init.gpu;
     request.gpu_device = wanted_init.gpu_device;
+    request.gpu_heap_grows = wanted_init.gpu_heap_grows;
     request.bootstrap.uid = std::move(wanted_init.uid);
     request.bootstrap.mpi_communicator = wanted_init.mpi_communicator;
     request.print_error = printer_for(environment);

@@ -17,7 +17,9 @@ struct InitRequest {
   std::unique_ptr<UidArguments> uid; ///< passed in by the program
   void* mpi_communicator = nullptr;  ///< the same communicator as an MPI_Comm*
   bool share_static_data = true;     ///< globals of the program are symmetric
-  std::string bootstrap;             ///< replaces the option BOOTSTRAP; "": the option decides
+  /// SYMMETRIC_SIZE limits the GPU's heap only if an option of this project sets it, as in NVSHMEM.
+  bool gpu_heap_grows = false;
+  std::string bootstrap; ///< replaces the option BOOTSTRAP; "": the option decides
 };
 
 /// Whether start() has been called in this process, which may be once.
