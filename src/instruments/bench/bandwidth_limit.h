@@ -101,10 +101,10 @@ struct GpuOfPe {
 void serialize(Archive& archive, GpuOfPe& gpu);
 /// The limit of a point whose traffic stays between GPUs:
 /// - the links of all GPUs that send, together, each GPU counted once however many PEs it has; or
-/// those of all that receive, if that is less (a get loads its data in the opposite direction at
-/// the same rate)
+///   those of all that receive, if that is less (a get loads its data in the opposite direction at
+///   the same rate)
 /// - if all traffic stays on its PE's own GPU: the memory of these GPUs, where each byte is read
-/// once and written once
+///   once and written once
 /// - if the heap is in host memory: the links to it of all GPUs that send
 /// Returns the reason instead for collectives, for several machines, for traffic through a network
 /// or the host's processors, for traffic that only partly leaves its GPU, for GPUs without a switch

@@ -32,7 +32,7 @@ using Crosses = std::function<bool(int from, int to)>;
 
 /// Finds slow ranks, receivers and links:
 /// - a column or row (of at least two cells) whose mean, and most of whose cells, are 3 times the
-/// mean of the other cells
+///   mean of the other cells
 /// - the slowest five of the remaining cells that are 5 times the others
 /// Only what adds more than a tenth to the time of a call counts. A cell is compared only with
 /// cells of its kind (at least two others): paths that cross nodes, or paths that do not.
