@@ -109,7 +109,7 @@ void serialize(Archive& archive, HostLink& link) {
 bool leaves_machines(const Point& point, const std::vector<std::uint64_t>& machine_of) {
   const auto n_pes = static_cast<int>(machine_of.size());
   bool any = false;
-  if (point.traffic == Traffic::collective) // a collective's bytes are not those that a port moves
+  if (point.traffic == Traffic::collective) // the payload of a collective is not what a port moves
     return false;
   for (int pe = 0; pe < n_pes; ++pe)
     for (const int to : routes_of(point, pe, n_pes).to) {
@@ -493,7 +493,7 @@ std::optional<double> rate_of(const char* name, Arena& arena) {
   for (std::uint64_t launch = 0; launch <= launches; ++launch) {
     runtime.collectives().barrier(team_world);
     body->iterate(launch * rounds, rounds);
-    if (launch > 0) // the first launch finds cold caches
+    if (launch > 0) // the first launch starts with cold caches
       rates.push_back(static_cast<double>(body->bytes_per_iteration() * rounds) /
                       std::max(body->last_duration_ns().value_or(0), 1.0));
   }
@@ -521,7 +521,7 @@ LinkMeasurement measure_in(Arena& arena) {
   return {link, ""};
 }
 
-/// Collective.
+/// Collective: measures the links between GPUs for the traffic of `like`.
 LinkMeasurement measure_link(Runtime& runtime, const Point& like) {
   if (!runtime.gpu())
     return {std::nullopt, "there are no GPUs"};

@@ -147,7 +147,7 @@ struct MeasuredLink {
   std::vector<double> stores_GBps; ///< rate of the stores that leave this PE's GPU
   std::vector<double> loads_GBps;  ///< rate of the loads that come to this PE's GPU
   int blocks = 0, threads = 0;     ///< the size of each PE's kernel
-  std::size_t message_bytes = 0;   ///< to each peer
+  std::size_t message_bytes = 0;   ///< size of the messages to each peer
   std::string traffic;             ///< pattern of the traffic: "all-to-all", "pair"
 
   /// The higher of the two rates, which is what the link can do.

@@ -46,7 +46,7 @@ struct Variant {
   MakeCase make;
   Peers peers;
   Sizes sizes;
-  std::string loop; ///< sentences: the timed loop
+  std::string loop; ///< what the timed loop does, in sentences
   LaunchRules launch = {};
   std::vector<MemoryKind> memories = {};
   std::string also_verified = {}; ///< added to CaseRow::verified
@@ -56,7 +56,7 @@ struct CaseRow {
   const char* name;
   const char* group;
   Metric metric;
-  const char* measures; ///< one clause
+  const char* measures; ///< what the number means, as one clause
   std::string verified; ///< the text after "Verified: ", without a full stop
   std::vector<Variant> variants;
 };
@@ -81,7 +81,7 @@ LaunchRules grid_of(std::vector<CallScope> scopes) {
   rules.threads = 1024;
   return rules;
 }
-/// A collective: one block, or a grid.
+/// For collectives: one block by default, or a grid.
 LaunchRules one_block() {
   LaunchRules rules;
   rules.scopes = {CallScope::block};

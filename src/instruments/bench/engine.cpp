@@ -166,7 +166,7 @@ private:
     return all;
   }
 
-  /// Collective.
+  /// Collective: the limit of the point's GPU links or GPU memory, if it uses GPU memory.
   GpuLimit limit_of_gpus(const Case& body, const Point& point) const {
     if (point.launch.memory != MemoryKind::gpu)
       return {};

@@ -13,7 +13,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-constexpr const char* kernels_name = "gpu"; // as bringup names kernels
+constexpr const char* kernels_name = "gpu"; // the name of kernels in bringup's connections
 
 /// The transport that serves a PE's host memory; nullptr if none does.
 const Transport* transport_to(const Runtime& runtime, int pe) {

@@ -179,7 +179,7 @@ Findings pin_findings(const std::vector<PinState>& states, const std::vector<std
   struct Machine {
     CpuSet allowed;
     std::size_t pes = 0;
-    std::map<int, int> pes_on; ///< by CPU
+    std::map<int, int> pes_on; ///< by CPU: number of PEs that are pinned to it
     std::string host;
   };
   std::map<std::uint64_t, Machine> machines;

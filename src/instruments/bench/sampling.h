@@ -61,7 +61,7 @@ struct SamplePlan {
   double sample_ns = 0; ///< time of a sample on the PE whose samples are shortest
   /// With Effort::max_noise: the remaining error of p50, on the PE where it is largest.
   double noise = 0;
-  double window_s = 0; ///< with Effort::duration_s: the length of PeSamples::window_us
+  double window_s = 0; ///< with Effort::duration_s: length of a window (PeSamples::window_us)
 };
 
 /// A sample is at least this many times as long as the error of the clock, which is then 0.25 %.

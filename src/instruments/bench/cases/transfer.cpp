@@ -61,7 +61,7 @@ struct GetElement : TransferKind {
       std::memcpy(at.slot, &value, sizeof value);
     });
   }
-  [[gnu::always_inline]] static void complete(Rma&) {} // blocking
+  [[gnu::always_inline]] static void complete(Rma&) {} // the get itself blocks
 };
 
 struct PutSignal : Quiet {

@@ -29,7 +29,7 @@
   }                                                                                                \
   }
 
-#elif defined(SHMEMCTL_KERNELS_ON_HOST) // tests of bodies, which launch nothing
+#elif defined(SHMEMCTL_KERNELS_ON_HOST) // for tests of kernel bodies, which launch no kernels
 
 #include "kernels/bench/timed_region.cuh"
 

@@ -66,7 +66,7 @@ protected:
   const Point& point() const { return point_; }
   int pe() const { return pe_; }
   int n_pes() const { return n_pes_; }
-  std::byte* memory() const { return memory_; } ///< symmetric, of the GPU
+  std::byte* memory() const { return memory_; } ///< symmetric memory of the GPU
   std::uint64_t seed() const { return seed_; }
   PeGpu& gpu() const { return *gpu_; }
   Routes routes() const { return routes_of(point_, pe_, n_pes_); }

@@ -27,7 +27,7 @@ const char* to_string(Combine combine);
 struct Setup : ExchangeConfig {
   std::int32_t scale_bytes = 4;           ///< FP8: size of a scale in the backend's rows
   bool bias = false;                      ///< whether Combine::rows adds a bias
-  std::vector<std::int32_t> node_of_rank; ///< empty: blocks of node_ranks
+  std::vector<std::int32_t> node_of_rank; ///< empty: nodes are blocks of node_ranks ranks
   std::uint32_t seed = 1;
   const Routing* routing = nullptr; ///< routing of all ranks; outlives the backend
 
@@ -47,7 +47,7 @@ struct Setup : ExchangeConfig {
 /// its result may be used; the other times are parts of it.
 struct Times {
   double total_us = 0;
-  double counts_us = 0;  ///< until the destination of every row is known, including the counts
+  double counts_us = 0;  ///< until every row's destination is known, with the exchange of counts
   double arrival_us = 0; ///< the part of the wait until the last rank had entered
   /// The time after that. For a low-latency dispatch it is counted for each source rank, from when
   /// that rank was known to have begun (or from the start of the wait) until its last row had

@@ -51,7 +51,7 @@ public:
 
   void poison() override {
     poison_regions(written_regions());
-    if (is_low_latency()) // each dispatch makes its plan anew
+    if (is_low_latency()) // each dispatch makes a new plan
       poison_plan();
   }
   void poison_plan() override { poison_regions(plan_regions()); }

@@ -27,8 +27,8 @@ struct HostLayout {
   BufferLayout buffers;
   HostSignals signals;
   std::size_t send_rows = 0;  ///< [token]
-  std::size_t counts_out = 0; ///< [rank] of count_message_words
-  std::size_t counts_in = 0;  ///< [2][rank] of count_message_words
+  std::size_t counts_out = 0; ///< [rank][count_message_words]
+  std::size_t counts_in = 0;  ///< [2][rank][count_message_words]
   std::size_t receive = 0;    ///< high throughput [row]; low latency [2][rank][token]
   std::size_t packed = 0;     ///< [packed_rows]: low latency, rows packed by expert
   std::size_t relay =

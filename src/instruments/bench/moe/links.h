@@ -19,7 +19,7 @@ namespace shmemctl::moe {
 
 /// The NVLink traffic of one GPU in all calls of a point.
 struct NvlinkUse {
-  std::string host, gpu;           ///< PCI address
+  std::string host, gpu;           ///< gpu: PCI address
   std::vector<std::int32_t> ranks; ///< ranks that run on it
   NvlinkTraffic counted;
   std::uint64_t machine_id = 0; ///< distinguishes hosts, several of which may have the same name
@@ -28,7 +28,8 @@ struct NvlinkUse {
 /// Counts a GPU's NVLink traffic from construction to end(), including traffic of other programs.
 class NvlinkWatch {
 public:
-  /// @param nvml_library as for Nvml::open @param gpu PCI address
+  /// @param nvml_library as for Nvml::open
+  /// @param gpu PCI address
   NvlinkWatch(const std::string& nvml_library, std::string gpu);
   NvlinkTraffic end() const;
 

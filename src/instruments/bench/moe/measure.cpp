@@ -196,7 +196,7 @@ private:
       if (i % 16 == 0 || progress_.is_due())
         progress_.begin(fmt::format("phases, {} of {}", i + 1, effort_.iterations));
       const bool verified = effort_.verify && i + 1 == effort_.iterations;
-      rank_.barrier(); // all ranks have completed the combine before
+      rank_.barrier(); // all ranks have completed the previous combine
       if (verified)
         backend_.poison();
       const std::vector<std::int32_t> masked = backend_.masked();

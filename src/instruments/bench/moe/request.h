@@ -20,7 +20,7 @@ struct Request {
   std::string mode = "ht", dtype = "bf16", scales = "float", combine = "weighted";
   std::string layout = "source"; ///< ll: order of received rows; or "expert"
   double rank_timeout_us = 0;    ///< ll: time until a rank is masked; 0: never
-  bool combined_weights = false; ///< ht
+  bool combined_weights = false; ///< ht: combine also returns top-k weights
   bool bias = false;
   bool flat = false; ///< whether rows go directly to ranks of other nodes
   std::int32_t expert_alignment = 1;
