@@ -18,7 +18,6 @@ namespace {
 
 constexpr double much_waited = 0.01, much_stolen = 0.01, much_beside = 0.10, much_faster = 1.05;
 /// The difference of two readings of a tick counter is off by up to one tick in either direction.
-/// chance.
 constexpr double random_ticks = 2;
 
 double tick_s() {

@@ -22,7 +22,7 @@ struct PinChoice {
 /// Parses "auto", "none", or a list of CPUs by local rank. Throws Error (usage).
 PinChoice parse_pin_choice(const std::string& text);
 
-/// What the other PEs need to know of a PE to pin it.
+/// What the PEs tell each other about their pinning.
 struct PinState {
   std::uint64_t machine_id = 0;
   CpuSet allowed; ///< CPUs that the thread was allowed to use before pinning

@@ -11,7 +11,8 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// A long run checks this many times whether its duration has passed on any PE.
+/// A long run has at least this many rounds, each no longer than longest_round_s. After each round
+/// the PEs agree on whether the run's duration has passed.
 constexpr double rounds_of_duration = 20;
 constexpr double longest_round_s = 1;
 

@@ -45,7 +45,7 @@ double median_error(std::vector<double> samples);
 /// widths grow by a constant factor.
 std::vector<HistogramBin> histogram_of(const std::vector<std::vector<double>>& samples_by_pe);
 
-/// P99 needs 100 samples, p99.9 needs 1000, stddev and mad need two. Throws Error (unavailable) for
+/// p99 needs 100 samples, p99.9 needs 1000, stddev and mad need two. Throws Error (unavailable) for
 /// a sample that is not finite, because no clock gives one.
 Stats stats_of(const std::vector<double>& samples);
 /// Statistics of the samples of all PEs together.

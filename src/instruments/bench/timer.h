@@ -29,7 +29,7 @@ struct TimerQuality {
   /// The upper bound of the error of an interval between two readings.
   double error_ns() const { return resolution_ns + cost_ns; }
 };
-/// Measures both; reads the clock for about a millisecond.
+/// Measures the resolution and the cost of a clock. Reads the clock for about a millisecond.
 TimerQuality measure_timer(const Clock& clock);
 
 } // namespace shmemctl::bench
