@@ -73,8 +73,8 @@ protected:
     arguments.own_messages = kind.own_messages;
     arguments.peers = routes_.to.size();
     arguments.only_peer = routes_.to.empty() ? -1 : routes_.to[0];
-    // Loads and stores of one thread to one address stay in order; requests to a network may not.
-    // Those need a quiet before a slot is used again.
+    // Loads and stores of one thread to one address stay in order. Requests to a network may be
+    // reordered, so that a quiet is needed before a slot is used again.
     const bool mapped =
         std::all_of(routes_.to.begin(), routes_.to.end(), [this](int pe) { return is_mapped(pe); });
     arguments.quiet_every = mapped ? 0 : layout_->slots;
