@@ -86,8 +86,8 @@ private:
 std::optional<Finding> interference_finding(const std::string& subject,
                                             const std::vector<Interference>& by_pe);
 
-/// Whether a PE lost more than a tenth of its time to other threads. Then the waits between PEs
-/// show when each PE had its core, and not which PE is slow.
+/// Whether a PE lost more than a tenth of its time to other threads or the hypervisor. Then the
+/// waits between PEs show when each PE had its core, and not which PE is slow.
 bool hides_who_is_slow(const std::vector<Interference>& by_pe);
 
 } // namespace shmemctl::bench

@@ -41,8 +41,8 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
 /// Adds rows "bringup.put", ... by transport, and the findings pair-unreachable, pair-corrupt and
 /// gpu-kernels-unavailable.
 void add_to_report(const BringupVerdict& verdict, Report& report);
-/// Adds the finding transport-fallback if the job uses a worse transport than the one that was
-/// preferred for it.
+/// Adds the finding transport-fallback if better transports were rejected when the transport for
+/// other nodes was chosen automatically.
 void add_transport_choice(const RemoteChoice& choice, Findings& findings);
 /// Adds rows for a check that has not ended: unchecked, with its progress.
 void add_unfinished(const std::string& transport, int round, int rounds, Report& report);

@@ -76,7 +76,7 @@ private:
   /// Paints the status line, unless the last line of output is incomplete.
   void show_progress();
   void read_progress();
-  /// Calls log(), on a new line of the terminal.
+  /// Clears the status line, and logs a warning.
   void warn(const std::string& message);
   void advance();
   void enter(Stage stage, double seconds);
