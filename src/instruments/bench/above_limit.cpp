@@ -11,7 +11,7 @@ namespace {
 
 constexpr double measured_tolerance = 0.05, rate_tolerance = 0.02;
 
-/// Timed along with each sample, or shortly before.
+/// Whether the limit was measured, together with each sample or earlier in the run.
 bool is_measured(const std::string& limit) {
   return limit == reference_name || limit == direct_name ||
          limit.find("measured") != std::string::npos;
@@ -66,7 +66,7 @@ std::optional<Finding> above_limit_finding(const std::string& subject,
       continue;
     ++above;
     const bool rate = !is_measured(*row.limited_by);
-    // A link's rate says more than a measurement.
+    // An excess over a link's rate is more significant than one over a measurement.
     if (!worst || (rate && !of_rate) ||
         (rate == of_rate && *row.link_fraction > *worst->link_fraction))
       worst = &row;

@@ -1,4 +1,4 @@
-// Results that are above the limit that they are a share of.
+// Results that exceed the limit that they are compared with.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,14 @@
 
 namespace shmemctl::bench {
 
-/// Sets limit_note where the share is above 1 by more than measuring explains: 5 % where the limit
-/// is measured along with it, 2 % where it is a link's rate.
+/// Sets limit_note if the row's share of its limit exceeds 1 by more than measurement error
+/// explains: by 5 % if the limit was measured too, by 2 % if it is a link's rate.
 void note_above_limit(ResultRow& row);
 
-/// `bench-above-limit` for rows that have a note, one for all: how many, the one furthest above its
-/// limit, and how that can be. An info where the limit is a measurement, a warning where it is a
-/// link's rate, which nothing exceeds. @param subject "bench put"
+/// Returns one finding `bench-above-limit` for all rows that have a note: how many there are, the
+/// row that is furthest above its limit, and how that can be. Its severity is info if all these
+/// limits are measurements, and warning if one is a link's rate, which nothing can exceed.
+/// @param subject "bench put"
 std::optional<Finding> above_limit_finding(const std::string& subject,
                                            const std::vector<ResultRow>& rows);
 

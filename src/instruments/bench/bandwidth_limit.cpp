@@ -1,5 +1,5 @@
-// The limit of a bandwidth: of NIC ports, links between GPUs or GPU memory, by their rates, or as
-// measured on a link by plain kernels.
+// The limit of a bandwidth: of NIC ports, links between GPUs, or GPU memory. Limits follow from the
+// rates in the node model; those of links may also be measured by plain kernels.
 #include "src/instruments/bench/bandwidth_limit.h"
 
 #include <algorithm>
@@ -27,9 +27,9 @@ namespace shmemctl::bench {
 namespace {
 
 constexpr double bits_of_byte = 8;
-/// A port counts as used from a hundredth of the busiest port's bytes on.
+/// A port counts as used if it moved at least a hundredth of the busiest port's bytes.
 constexpr std::uint64_t min_share = 100;
-/// Atomics, and puts of a word that travel as messages, are counted as operations without bytes.
+/// Atomics, and puts of a word that travel as messages, are counted as operations with 0 bytes.
 constexpr std::uint64_t bytes_of_operation = 8;
 
 /// Devices without hardware, whose drivers report a rate that no link has.
@@ -109,7 +109,7 @@ void serialize(Archive& archive, HostLink& link) {
 bool leaves_machines(const Point& point, const std::vector<std::uint64_t>& machine_of) {
   const auto n_pes = static_cast<int>(machine_of.size());
   bool any = false;
-  if (point.traffic == Traffic::collective) // a collective's bytes are not those that a port moves
+  if (point.traffic == Traffic::collective) // the payload of a collective is not what a port moves
     return false;
   for (int pe = 0; pe < n_pes; ++pe)
     for (const int to : routes_of(point, pe, n_pes).to) {
@@ -189,13 +189,13 @@ bool is_switched(const Gpu& gpu) {
   });
 }
 
-/// GPUs, by address, and the others that each sends to or receives from.
+/// For each GPU, by its address, the GPUs that it sends to or receives from.
 using Partners = std::map<std::string, std::set<std::string>>;
 
-/// What is moved between GPUs of a machine.
+/// The traffic between the GPUs of a machine.
 struct Flow {
   Partners to, from;
-  std::map<std::string, double> memory_GBps; ///< memory rates of those that send
+  std::map<std::string, double> memory_GBps; ///< memory rates of the GPUs that send
   bool stays = false, leaves = false;        ///< whether any bytes stay on, or leave, their GPU
   bool in_host_memory = false;
 
@@ -212,7 +212,7 @@ FoundLimit none(const std::string& what) {
   return {std::nullopt, "no limit is known for " + what};
 }
 
-/// Why no limit of GPUs applies to what `own` sends to `other`; "" if one may.
+/// Why no limit of GPUs applies to what `own` sends to `other`; "" if one may apply.
 std::string why_not(const GpuOfPe& own, const GpuOfPe& other) {
   if (own.pci_address.empty())
     return none("PEs without a GPU").reason;
@@ -280,7 +280,7 @@ FoundLimit host_limit(const Node& node, const Flow& flow) {
   return {all, ""};
 }
 
-/// The limit of all these GPUs together.
+/// The limit of the links of all these GPUs together.
 std::optional<LinkLimit> together(const Node& node, const Partners& partners) {
   LinkLimit all;
   for (const auto& [gpu, others] : partners) {
@@ -437,8 +437,8 @@ double limited_bytes(const LeastTraffic& traffic, const LinkLimit& limit) {
 
 namespace {
 
-constexpr std::size_t sent_bytes = std::size_t{32} << 20; ///< by a PE, in a round
-constexpr std::uint64_t rounds = 8; ///< rounds of a launch, which takes 0.7 ms
+constexpr std::size_t sent_bytes = std::size_t{32} << 20; ///< bytes that a PE sends in one round
+constexpr std::uint64_t rounds = 8; ///< rounds in one launch, which takes 0.7 ms
 constexpr int launches = 5;
 constexpr int threads_of_block = 1024;
 constexpr std::uint64_t seed = 7;
@@ -457,7 +457,7 @@ Point point_of(const Point& like, int n_pes, int blocks) {
   return point;
 }
 
-/// "put" stores, "get" loads.
+/// Makes the case "put", which stores, or "get", which loads.
 std::unique_ptr<Case> make_case(const char* name, const Point& point) {
   return choose_cases(gpu_cases(), {name}).front().make(point);
 }
@@ -473,7 +473,7 @@ std::string own_reason(Runtime& runtime, const Point& point) {
   return make_case("put", point)->cannot_run(runtime);
 }
 
-/// The first PE's reason.
+/// The reason of the first PE that has one.
 std::string reason_of_all(Runtime& runtime, const std::string& own) {
   for (const std::string& text : runtime.gather_text(own))
     if (!text.empty())
@@ -481,7 +481,8 @@ std::string reason_of_all(Runtime& runtime, const std::string& own) {
   return "";
 }
 
-/// The rate of this PE; 0 if it sends nothing. std::nullopt if verification fails on any PE.
+/// The rate of this PE; 0 if it sends nothing. std::nullopt on all PEs if verification fails on
+/// any.
 std::optional<double> rate_of(const char* name, Arena& arena) {
   Runtime& runtime = arena.runtime;
   const std::unique_ptr<Case> body = make_case(name, arena.point);
@@ -492,7 +493,7 @@ std::optional<double> rate_of(const char* name, Arena& arena) {
   for (std::uint64_t launch = 0; launch <= launches; ++launch) {
     runtime.collectives().barrier(team_world);
     body->iterate(launch * rounds, rounds);
-    if (launch > 0) // the first launch finds cold caches
+    if (launch > 0) // the first launch starts with cold caches
       rates.push_back(static_cast<double>(body->bytes_per_iteration() * rounds) /
                       std::max(body->last_duration_ns().value_or(0), 1.0));
   }
@@ -520,7 +521,7 @@ LinkMeasurement measure_in(Arena& arena) {
   return {link, ""};
 }
 
-/// Collective.
+/// Collective: measures the links between GPUs for the traffic of `like`.
 LinkMeasurement measure_link(Runtime& runtime, const Point& like) {
   if (!runtime.gpu())
     return {std::nullopt, "there are no GPUs"};
@@ -610,14 +611,15 @@ const char* text_of(DevicePath path) {
   }
 }
 
-/// A point whose measured link is the collective's: everybody sends to everybody, or the root does.
+/// The point whose measured links a collective is compared with: all-to-all, or a pair if only the
+/// root has to send.
 Point measured_like(const Point& point, const LeastTraffic& traffic) {
   Point like = point;
   like.traffic = traffic.from_root ? Traffic::pair : Traffic::all_to_all;
   return like;
 }
 
-/// Collective. Each PE knows its own machine's links.
+/// Collective: each PE's link to its host, which only PEs of that machine know.
 std::vector<HostLink> gather_host_links(Runtime& runtime) {
   HostLink own;
   if (runtime.gpu())

@@ -1,4 +1,4 @@
-// How the table of cases is shown: --list as text and as JSON, --help, and the reference.
+// Shows the table of cases: --list as text and as JSON, --help, and the reference page.
 #include <algorithm>
 #include <cctype>
 #include <cstddef>

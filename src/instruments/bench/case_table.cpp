@@ -40,13 +40,13 @@ struct Peers {
   int min_pes = 2;
 };
 
-/// A case by one initiator.
+/// A case for one initiator.
 struct Variant {
   Initiator initiator;
   MakeCase make;
   Peers peers;
   Sizes sizes;
-  std::string loop; ///< sentences: the timed loop
+  std::string loop; ///< what the timed loop does, in sentences
   LaunchRules launch = {};
   std::vector<MemoryKind> memories = {};
   std::string also_verified = {}; ///< added to CaseRow::verified
@@ -56,12 +56,12 @@ struct CaseRow {
   const char* name;
   const char* group;
   Metric metric;
-  const char* measures; ///< one clause
-  std::string verified; ///< what "Verified: " is followed by, without a full stop
+  const char* measures; ///< what the number means, as one clause
+  std::string verified; ///< the text after "Verified: ", without a full stop
   std::vector<Variant> variants;
 };
 
-/// Calls of one thread, warp or block.
+/// One thread, warp or block makes all calls.
 LaunchRules one_caller() {
   LaunchRules rules;
   rules.scopes = {CallScope::thread, CallScope::warp, CallScope::block};
@@ -72,7 +72,7 @@ LaunchRules one_thread() {
   rules.scopes = {CallScope::thread};
   return rules;
 }
-/// All of a grid make calls, as many as saturate a link.
+/// All callers of a grid make calls; the grid is large enough to saturate a link.
 LaunchRules grid_of(std::vector<CallScope> scopes) {
   LaunchRules rules;
   rules.scopes = std::move(scopes);
@@ -81,7 +81,7 @@ LaunchRules grid_of(std::vector<CallScope> scopes) {
   rules.threads = 1024;
   return rules;
 }
-/// A collective: one block, or a grid.
+/// For collectives: one block by default, or a grid.
 LaunchRules one_block() {
   LaunchRules rules;
   rules.scopes = {CallScope::block};
@@ -95,15 +95,15 @@ constexpr std::size_t KiB = std::size_t{1} << 10, MiB = std::size_t{1} << 20;
 
 } // namespace
 
-// What makes a case: a function that SHMEMCTL_CASE(name, ...) defines next to the case's class. Its
-// row is its only declaration.
+// Names a case's maker: a function that SHMEMCTL_CASE(name, ...) defines next to the case's class,
+// and which is declared only here, in the case's row.
 #define MAKER(name)                                                                                \
   [](const Point& point) {                                                                         \
     std::unique_ptr<Case> name(const Point&);                                                      \
     return name(point);                                                                            \
   }
 
-// In no unnamed namespace: there MAKER() would declare functions of this file.
+// Not in an unnamed namespace, in which MAKER() would declare functions of this file.
 static std::vector<CaseRow> make_table() {
   constexpr Metric latency = Metric::latency, bandwidth = Metric::bandwidth, rate = Metric::rate;
   constexpr const char *p2p = "point to point", *reference = "reference", *host_link = "host link",
@@ -150,7 +150,7 @@ static std::vector<CaseRow> make_table() {
                    {MemoryKind::gpu}, std::move(also)};
   };
 
-  // What the timed loops have in common.
+  // Sentences that several timed loops share.
   const std::string window =
       "A window of operations (--window) is in flight at once, each in a slot of its own (at least "
       "2 slots, at most 8 MiB of them); one quiet completes the window.";
@@ -240,8 +240,8 @@ static std::vector<CaseRow> make_table() {
                                 "and that nothing was written after the copy";
   const std::string requested = "the data, signals and sums at the target";
 
-  // One row for each case. name, group, metric, what it measures, what is verified; then, for each
-  // initiator, how it is made, which PEs and sizes it supports, its launch, and its timed loop.
+  // One row for each case: name, group, metric, what it measures, what is verified; then, for each
+  // initiator: its maker, the PEs and sizes that it supports, its launch, and its timed loop.
   // clang-format off
   return {
       {"put", p2p, bandwidth, "bandwidth of non-blocking puts", slots,
@@ -471,7 +471,7 @@ bool any_matches(const std::vector<BenchCase>& cases, const std::string& pattern
   });
 }
 
-/// For a pattern that matches a case of other flags: says which flags.
+/// The error for a pattern that matches only cases for other flags; names these flags.
 std::optional<Error> case_of_other_flags(const std::vector<BenchCase>& cases,
                                          const std::string& pattern) {
   const Initiator own = cases.empty() ? Initiator::host : cases.front().info.initiator;
@@ -531,7 +531,7 @@ std::vector<BenchCase> cases_of(Initiator initiator, MemoryKind memory) {
   std::vector<BenchCase> cases;
   for (BenchCase& bench_case : cases_of(initiator)) {
     CaseInfo& info = bench_case.info;
-    // Kernels and streams have one kind of memory, whatever was asked for.
+    // Kernels and streams have only one kind of memory, whatever was requested.
     if (initiator == Initiator::host) {
       if (std::find(info.memories.begin(), info.memories.end(), memory) == info.memories.end())
         continue;

@@ -11,25 +11,26 @@
 
 namespace shmemctl::bench {
 
-/// CaseInfo::group of the cases whose reference is the same call without the proxy.
+/// CaseInfo::group of the cases that are compared with the same call without the proxy.
 inline constexpr const char* proxy_group = "proxy";
-/// That of the cases that post on queue pairs of their own, where the transport is over verbs.
+/// CaseInfo::group of the cases that post to their own queue pairs, if the transport uses verbs.
 inline constexpr const char* verbs_group = "verbs";
 
 /// The names of all cases by group, each once, in lines of at most `width` columns: for --help.
 std::string case_names_text(int width);
 
-/// Every case by its group, under a heading for each initiator where there are several: name, what
-/// its number means, what is in the timed loop and what is verified, and the flags that it
+/// All cases by group, with a heading for each initiator if there are several. For each: its name,
+/// what its number means, what is in the timed loop, what is verified, and the flags that it
 /// supports.
 std::string list_text(const std::vector<BenchCase>& cases, const TextStyle& style);
 
-/// The same for scripts: {"cases": [{"name", "initiator", "group", "metric", "measures", "how",
-/// "sized", "min_bytes", "max_bytes", "element_bytes", "only_bytes", "traffics", "bidirectional",
-/// "min_pes", "memories"}]}, and "launch" of kernels' cases.
+/// The same as JSON, for scripts: {"cases": [{"name", "initiator", "group", "metric", "measures",
+/// "how", "sized", "min_bytes", "max_bytes", "element_bytes", "only_bytes", "traffics",
+/// "bidirectional", "min_pes", "memories"}]}; kernels' cases also have "launch".
 nlohmann::json list_json(const std::vector<BenchCase>& cases);
 
-/// The page of docs/reference: a row for each case, without the generated file's first line.
+/// The page in docs/reference: one row for each case, without the first line that marks generated
+/// files.
 std::string case_reference_markdown();
 
 } // namespace shmemctl::bench

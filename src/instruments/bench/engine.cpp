@@ -29,7 +29,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// One case on this PE.
+/// The measurement of one case on this PE.
 class CaseRun {
 public:
   CaseRun(Runtime& runtime, const BenchCase& bench_case, const std::vector<Point>& points,
@@ -55,7 +55,7 @@ public:
 
 private:
   std::size_t largest_bytes() const {
-    std::size_t largest = 1; // nothing cannot be allocated
+    std::size_t largest = 1; // an allocation of 0 bytes would fail
     for (const Point& point : points_)
       largest = std::max(largest, entry_.make(point)->bytes_needed(runtime_, point));
     return largest;
@@ -89,7 +89,8 @@ private:
     if (const std::string reason = why_not(*body); !reason.empty())
       return skip(point, reason);
     memory_.clear(arena.size_bytes);
-    runtime_.collectives().barrier(team_world); // before anybody writes into zeroed memory
+    // No PE may write before all have zeroed their memory.
+    runtime_.collectives().barrier(team_world);
     body->prepare(arena);
     runtime_.collectives().barrier(team_world);
 
@@ -148,7 +149,7 @@ private:
     check_for_stall(sample_s, uses, words);
   }
 
-  /// By port: what the transports have moved, and the case without them.
+  /// The traffic so far by port: that of the transports and that of the case itself.
   std::vector<NicTraffic> traffic_with(const Case& body) const {
     std::vector<NicTraffic> all = traffic_of(runtime_);
     for (const NicTraffic& own : body.traffic()) {
@@ -165,7 +166,7 @@ private:
     return all;
   }
 
-  /// Collective.
+  /// Collective: the limit of the point's GPU links or GPU memory, if it uses GPU memory.
   GpuLimit limit_of_gpus(const Case& body, const Point& point) const {
     if (point.launch.memory != MemoryKind::gpu)
       return {};
@@ -196,7 +197,7 @@ private:
                           "not report the rate of one, or no wire has it"};
   }
 
-  /// The cores that each thread had, by name, on the PE where it had most.
+  /// For each thread, by name, its largest share of a core on any PE.
   static std::map<std::string, double> most_cores(const std::vector<PathUse>& uses) {
     std::map<std::string, double> most;
     for (const PathUse& use : uses)
@@ -206,8 +207,8 @@ private:
     return most;
   }
 
-  /// On PE 0, whose barriers see a pause of any PE. Counts TCP of the case, too: by network
-  /// namespace, since the kernel counts so.
+  /// Only on PE 0, whose barriers notice a pause of any PE. Also adds up the case's TCP counters:
+  /// once for each network namespace, because the kernel counts by namespace.
   void check_for_stall(const std::vector<double>& sample_s, const std::vector<PathUse>& uses,
                        const std::string& words) {
     const std::vector<PeHost>& hosts = runtime_.placement().hosts;
@@ -232,7 +233,7 @@ private:
                       static_cast<double>(SteadyClock().now_ns()) * 1e-9);
   }
 
-  /// Collective: by PE; nothing of a run without windows.
+  /// Collective: the windows of all PEs, by PE; empty for a run without a duration.
   std::vector<std::vector<double>> gather_windows(const std::vector<double>& own) const {
     std::vector<std::vector<double>> by_pe;
     if (!(effort_.duration_s > 0))
@@ -246,7 +247,7 @@ private:
     return by_pe;
   }
 
-  /// Collective: the first PE's reason.
+  /// Collective: why the case cannot run, as the first PE with a reason says; "" if all can.
   std::string why_not(const Case& body) const {
     const std::vector<std::string> reasons = runtime_.gather_text(body.cannot_run(runtime_));
     for (std::size_t pe = 0; pe < reasons.size(); ++pe)
@@ -270,7 +271,7 @@ private:
                                 {}}));
   }
 
-  /// For PE 0 only.
+  /// Adds the row and the point's findings. Only on PE 0.
   void conclude(const PointResult& outcome, const std::string& words) {
     rows_.push_back(make_row(outcome));
     for (const WrongByte& wrong : outcome.verification.wrong)
@@ -364,7 +365,8 @@ private:
   std::string worst_drift_at_;
   int drifting_points_ = 0, short_points_ = 0, noisy_points_ = 0;
   double worst_error_ = 0, worst_noise_ = 0;
-  std::map<std::size_t, TcpCounters> tcp_; ///< by the first PE of each network namespace
+  /// Summed counters of each network namespace, by its first PE.
+  std::map<std::size_t, TcpCounters> tcp_;
 };
 
 } // namespace

@@ -12,7 +12,8 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// The end of a wait that is not slept through: more than a timer is late on most machines.
+/// The last part of a wait, which spins instead of sleeping: on most machines a timer is late by
+/// less.
 constexpr std::int64_t spin_ns = 300000;
 
 std::int64_t raw_ns() {
@@ -60,11 +61,11 @@ void FixedRateTransport::put(int context, const RemoteAddress& target, const voi
 }
 
 void FixedRateTransport::quiet(int) {
-  // Who spins for long on a busy machine has used up its time slice when it matters; who slept
-  // gets the core at once.
+  // A thread that spins for long on a busy machine may use up its time slice just when the wait
+  // ends; a thread that slept gets the core at once.
   if (const std::int64_t left_ns = free_at_ns_ - raw_ns(); left_ns > 2 * spin_ns)
     std::this_thread::sleep_for(std::chrono::nanoseconds(left_ns - spin_ns));
-  // The readings at both ends take time as well, half of each of them inside.
+  // The clock readings at both ends take time too; half of each lies within the interval.
   while (raw_ns() + reading_ns_ < free_at_ns_) {
   }
 }

@@ -9,16 +9,16 @@
 
 namespace shmemctl::bench {
 
-/// A link over which each put takes a known time, and one after the other; its time comes from
-/// CLOCK_MONOTONIC_RAW, which is not the engine's. Data goes to this PE's own memory. Only put(),
-/// fence() and quiet() work; others throw Error (usage).
+/// A link that carries puts one after the other, each in a known time. The time is measured with
+/// CLOCK_MONOTONIC_RAW, which is not the engine's clock. Data goes to this PE's own memory. Only
+/// put(), fence() and quiet() work; the other operations throw Error (usage).
 class FixedRateTransport final : public Transport {
 public:
   explicit FixedRateTransport(std::uint64_t put_ns);
 
-  /// The link is idle: the next put takes its time from here. Puts that follow
-  /// each other keep the link's own schedule, so that what a late reading of the clock adds to one
-  /// is not added to all.
+  /// Marks the link as idle: the time of the next put begins now. Puts that follow each other keep
+  /// the link's own schedule, so that the delay of one late clock reading does not add to all later
+  /// ones.
   void start();
   /// Corrupts byte `offset_bytes` of the region in later puts.
   void damage(std::uint64_t offset_bytes) { damaged_ = offset_bytes; }
@@ -46,8 +46,8 @@ public:
 private:
   RegionTable regions_;
   std::uint64_t put_ns_;
-  std::int64_t reading_ns_;     ///< what a reading of the clock takes
-  std::int64_t free_at_ns_ = 0; ///< when the last put is through
+  std::int64_t reading_ns_;     ///< duration of one reading of the clock
+  std::int64_t free_at_ns_ = 0; ///< when the last put is complete
   std::optional<std::uint64_t> damaged_;
 };
 

@@ -17,7 +17,7 @@ namespace shmemctl::bench {
 namespace {
 
 constexpr double much_waited = 0.01, much_stolen = 0.01, much_beside = 0.10, much_faster = 1.05;
-/// Two readings of a counter that moves once per tick differ by one at random.
+/// The difference of two readings of a tick counter is off by up to one tick in either direction.
 constexpr double random_ticks = 2;
 
 double tick_s() {
@@ -29,7 +29,7 @@ void add_to(std::optional<double>& sum, double value) {
   sum = sum.value_or(0) + value;
 }
 
-/// Counters of a core that was taken away and came back start again: no time has passed then.
+/// Counters of a core that was taken offline start again at 0; such a decrease counts as no time.
 std::uint64_t grown(std::uint64_t before, std::uint64_t after) {
   return after > before ? after - before : 0;
 }
@@ -66,7 +66,7 @@ std::string disturbance(const Interference& found) {
   return join(words, ", ");
 }
 
-/// To find the PE that had it worst.
+/// Ranks PEs to find the one that was disturbed most.
 double badness(const Interference& found) {
   return (found.waited_s.value_or(0) + found.stolen_s.value_or(0)) / std::max(found.wall_s, 1e-9);
 }
@@ -81,7 +81,7 @@ void Interference::add(const Usage& before, const Usage& after) {
   if (before.core && after.core) {
     const std::uint64_t stolen = grown(before.core->steal, after.core->steal);
     double time_s = static_cast<double>(stolen) * tick_s();
-    if (cpu < 0) { // the row of all CPUs: a share of the time of all
+    if (cpu < 0) { // the line of all CPUs: the stolen share of all their time
       const std::uint64_t all = stolen + grown(before.core->busy, after.core->busy) +
                                 grown(before.core->idle, after.core->idle);
       time_s = all == 0 ? 0
@@ -173,7 +173,7 @@ std::optional<std::vector<std::string>> line_of(std::string_view text, std::stri
   return std::nullopt;
 }
 
-/// The other hardware threads of its core.
+/// The summed ticks of the other hardware threads of the CPU's core.
 std::optional<CpuTicks> sibling_ticks(const Sysroot& sysroot, const std::string& stat, int cpu) {
   const auto text = sysroot.read_line("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
                                       "/topology/thread_siblings_list");
@@ -201,7 +201,7 @@ std::optional<CpuTicks> parse_cpu_ticks(std::string_view stat, int cpu) {
   std::uint64_t values[known];
   for (std::size_t i = 0; i < known; ++i) {
     const auto value = number((*fields)[i]);
-    // Sums of these must fit.
+    // Sums of these values must not overflow.
     if (!value || *value > std::numeric_limits<std::uint64_t>::max() / 16)
       return std::nullopt;
     values[i] = *value;

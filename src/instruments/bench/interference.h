@@ -1,4 +1,4 @@
-// What else the machine did while this PE measured.
+// What disturbed this PE's thread and core while it measured.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,26 @@ struct CpuTicks {
   std::uint64_t idle = 0; ///< idle, iowait
   std::uint64_t steal = 0;
 };
-/// The line "cpuN", or "cpu" (all together) for -1. Nothing if it is missing or malformed.
+/// Parses the line "cpuN", or "cpu" (all CPUs together) for -1. Nothing if it is missing or
+/// malformed.
 std::optional<CpuTicks> parse_cpu_ticks(std::string_view stat, int cpu);
 
 /// /proc/<thread>/schedstat.
 struct ThreadTimes {
   std::uint64_t run_ns = 0;
-  std::uint64_t wait_ns = 0; ///< ready to run, while the core ran other threads
+  /// Time that the thread was ready to run while its core ran other threads.
+  std::uint64_t wait_ns = 0;
 };
 std::optional<ThreadTimes> parse_schedstat(std::string_view text);
-/// "nonvoluntary_ctxt_switches" of /proc/<thread>/status.
+/// The value of "nonvoluntary_ctxt_switches" in /proc/<thread>/status.
 std::optional<std::uint64_t> parse_involuntary_switches(std::string_view status);
 
 /// What the kernel has counted so far for the calling thread and its core.
 struct Usage {
   double at_s = 0;
-  std::optional<CpuTicks> core;     ///< ticks of its CPU; of all CPUs where it is bound to none
-  std::optional<CpuTicks> siblings; ///< ticks of the other hardware threads of its core, together
+  /// Ticks of the CPU that the thread is bound to; of all CPUs if it is not bound to one.
+  std::optional<CpuTicks> core;
+  std::optional<CpuTicks> siblings; ///< ticks of the other hardware threads of the core, summed
   std::optional<ThreadTimes> thread;
   std::optional<std::uint64_t> switches;
   std::optional<double> frequency_MHz;
@@ -44,16 +47,16 @@ struct Usage {
 };
 /// The CPU that the calling thread is bound to; -1 if it may use several.
 int bound_cpu();
-/// @param cpu bound_cpu()
+/// @param cpu result of bound_cpu()
 Usage read_usage(const Sysroot& sysroot, int cpu, double at_s);
 
-/// Between two such readings, summed over the points of a case. What the kernel does not report is
-/// missing, not 0.
+/// The changes between two readings of Usage, summed over the points of a case. Values that the
+/// kernel does not report are missing, not 0.
 struct Interference {
   int cpu = -1;
   double wall_s = 0;
-  std::optional<double> waited_s;  ///< for the core
-  std::optional<double> stolen_s;  ///< by the hypervisor
+  std::optional<double> waited_s;  ///< time that the thread waited for its core
+  std::optional<double> stolen_s;  ///< time taken by the hypervisor
   std::optional<double> sibling_s; ///< time that the core's other hardware threads were busy
   std::optional<std::uint64_t> switches, throttles;
   std::optional<double> slowest_MHz, fastest_MHz;
@@ -62,7 +65,7 @@ struct Interference {
 };
 void serialize(Archive& archive, Interference& interference);
 
-/// What the calling thread suffers from its construction on; for that thread only.
+/// Watches the thread that constructs it, from then until end(), which that thread must call.
 class InterferenceWatch {
 public:
   InterferenceWatch();
@@ -76,14 +79,15 @@ private:
   Usage before_;
 };
 
-/// `bench-interference` for the PEs that were disturbed: more than 1 % of the time waited for or
-/// stolen, more than 10 % next to a busy hardware thread, a frequency that moved by more than 5 %,
-/// a core that was throttled. @param by_pe of all PEs
+/// Returns `bench-interference` for the PEs that were disturbed: more than 1 % of the time waiting
+/// for the core or stolen, more than 10 % next to a busy hardware thread, a frequency that changed
+/// by more than 5 %, or a throttled core.
+/// @param by_pe interference of each PE
 std::optional<Finding> interference_finding(const std::string& subject,
                                             const std::vector<Interference>& by_pe);
 
-/// Whether a PE lost more than a tenth of its time to others: then waits between PEs say when each
-/// had its core, and not which of them is slow.
+/// Whether a PE lost more than a tenth of its time to other threads or the hypervisor. Then the
+/// waits between PEs show when each PE had its core, and not which PE is slow.
 bool hides_who_is_slow(const std::vector<Interference>& by_pe);
 
 } // namespace shmemctl::bench

@@ -11,7 +11,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// The next power of two from `size_bytes`, and room for what else lies in the heap.
+/// The power of two that holds `size_bytes` and what else is allocated in the heap.
 std::string heap_for(std::size_t size_bytes) {
   std::uint64_t size = std::uint64_t{1} << 20;
   while (size < size_bytes + (size_bytes >> 3) + (std::uint64_t{1} << 20) && size < (1ULL << 62))
@@ -19,7 +19,7 @@ std::string heap_for(std::size_t size_bytes) {
   return format_size_bytes(size);
 }
 
-/// What a heap gave, if it had as much.
+/// Returns the allocation; throws Error if the heap did not have enough memory.
 std::byte* required(void* address, const char* heap, std::size_t size_bytes, const char* purpose,
                     const char* instead) {
   if (!address)
@@ -104,7 +104,7 @@ std::vector<PeSamples> JobMemory::gather(const PeSamples& own) {
       runtime_.rma().get(samples.reference_us.data(), memory.reference_us,
                          samples.reference_us.size() * sizeof(double), pe);
     }
-  runtime_.teams().sync(team_world); // no PE's samples are freed while PE 0 reads
+  runtime_.teams().sync(team_world); // no PE may free its samples while PE 0 reads them
   return all;
 }
 

@@ -1,4 +1,4 @@
-// The symmetric memory that the engine itself works in, and what the PEs agree on through it.
+// Symmetric memory of the engine, and the exchange of data between PEs through it.
 #pragma once
 
 #include <array>
@@ -15,21 +15,21 @@
 
 namespace shmemctl::bench {
 
-/// Collective: memory of the host's heap. Throws Error (unavailable) that says what size of the
-/// heap it takes.
-/// @param instead what would take less
+/// Collective: allocates from the host's heap. Throws Error (unavailable) that says which heap size
+/// is needed.
+/// @param instead what the user can do to need less
 std::byte* allocate_symmetric(Runtime& runtime, std::size_t size_bytes, const char* purpose,
                               const char* instead = "-e a smaller size");
 
-/// Allocates memory of a PE's GPU heap.
+/// Allocates from this PE's GPU heap; the rest is as for allocate_symmetric().
 std::byte* allocate_on_gpu(PeGpu& gpu, std::size_t size_bytes, const char* purpose,
                            const char* instead = "-e a smaller size");
 
-/// Symmetric memory. Given back by free(), which is collective, and by no destructor: after an
-/// Error the others do not take part.
+/// Symmetric memory. It is freed by free(), which is collective, and not by the destructor: after
+/// an Error the other PEs would not take part.
 class SymmetricBlock {
 public:
-  /// Collective. Throws Error (unavailable) that says what size of the heap it takes.
+  /// Collective. Throws Error (unavailable) that says which heap size is needed.
   SymmetricBlock(Runtime& runtime, std::size_t size_bytes, const char* purpose,
                  const char* instead = "-e a smaller size");
   SymmetricBlock(const SymmetricBlock&) = delete;
@@ -49,29 +49,31 @@ private:
 struct PeSamples {
   bool measures = false;
   std::uint64_t bytes_per_iteration = 0, operations_per_iteration = 1;
-  double limited_bytes_per_iteration = 0; ///< bytes that the point's limit is about
-  std::vector<double> operation_us;       ///< by sample, in the order of time
-  std::vector<double> reference_us; ///< times of the reference by sample; empty if there is none
-  /// The mean time of an operation in each window of a long run, in order. Not gathered.
+  double limited_bytes_per_iteration = 0; ///< bytes that the point's limit applies to
+  std::vector<double> operation_us;       ///< time of an operation in each sample, in order of time
+  /// Time of the reference in each sample; empty without a reference.
+  std::vector<double> reference_us;
+  /// The mean time of an operation in each window of a long run, in order. Not sent by gather().
   std::vector<double> window_us = {};
 };
 
-/// What the PEs of a job show each other while they measure.
+/// How the PEs of a job exchange values and samples while they measure.
 class JobMemory {
 public:
-  /// No PE keeps more samples of a point.
+  /// The most samples of a point that a PE keeps.
   static constexpr std::size_t max_samples = 8192;
 
   /// Collective.
   explicit JobMemory(Runtime& runtime);
   void free() { block_.free(); }
 
-  /// Collective: the largest over all PEs of each value, the same on all.
+  /// Collective: for each value the largest over all PEs; the same on all PEs.
   static constexpr std::size_t max_values = 4;
   using Values = std::array<double, max_values>;
   Values maximum(const Values& values);
 
-  /// Collective: this PE's samples, and those of all PEs on PE 0 (by PE; empty elsewhere).
+  /// Collective: takes this PE's samples; returns those of all PEs, by PE, on PE 0 (empty
+  /// elsewhere).
   std::vector<PeSamples> gather(const PeSamples& own);
 
 private:
@@ -83,23 +85,24 @@ private:
   SymmetricBlock block_;
 };
 
-/// The memory that a case works in: of a heap, or registered. Given back by free(), which is
-/// collective, and by no destructor: after an Error the others do not take part.
+/// The memory of a case: from a heap, or registered. It is freed by free(), which is collective,
+/// and not by the destructor: after an Error the other PEs would not take part.
 class ArenaMemory {
 public:
-  /// Collective. Throws Error (unavailable) that says what size of the heap it takes, or why the
-  /// memory cannot be registered.
+  /// Collective. Throws Error (unavailable) that says which heap size is needed, or why the memory
+  /// cannot be registered.
   ArenaMemory(Runtime& runtime, MemoryKind kind, std::size_t size_bytes, const char* purpose);
   ArenaMemory(const ArenaMemory&) = delete;
   ArenaMemory& operator=(const ArenaMemory&) = delete;
 
   std::byte* get() const { return address_; }
   std::size_t size_bytes() const { return size_bytes_; }
-  /// Only of MemoryKind::registered; else nullptr.
+  /// The registration for MemoryKind::registered; otherwise nullptr.
   const RegisteredMemory* registered() const { return registered_.get(); }
-  /// Fills the first bytes with zeros.
+  /// Fills the first `size_bytes` bytes with zeros.
   void clear(std::size_t size_bytes);
-  /// Calls `look` with the first bytes in memory of the host; what it changes is changed.
+  /// Calls `look` with the first `size_bytes` bytes in host memory; changes that it makes are
+  /// written back.
   void look_at(std::size_t size_bytes, const std::function<void(std::byte*, std::size_t)>& look);
   void free();
 

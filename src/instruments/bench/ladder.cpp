@@ -12,7 +12,8 @@ namespace {
 constexpr double bits_per_byte = 8;
 constexpr const char *memcpy_case = "memcpy", *verbs_case = "verbs-write";
 
-/// Where the runtime cannot copy by itself, nothing is faster than the link.
+/// The limit of the rows' link. Not if their limit is a reference (memcpy, or a call without the
+/// proxy).
 std::optional<Rung> link_of(const std::vector<ResultRow>& rows) {
   for (const ResultRow& row : rows)
     if (row.link_fraction && *row.link_fraction > 0 && row.limited_by && row.bandwidth_GBps &&
@@ -21,7 +22,7 @@ std::optional<Rung> link_of(const std::vector<ResultRow>& rows) {
   return std::nullopt;
 }
 
-/// The rung below which most is lost; rungs has two or more.
+/// The rung that loses most compared with the one before it; there are at least two rungs.
 std::size_t worst_of(const std::vector<Rung>& rungs) {
   std::size_t worst = 1;
   for (std::size_t i = 1; i < rungs.size(); ++i)

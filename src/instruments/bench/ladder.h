@@ -1,4 +1,4 @@
-// One path from the plainest way to move bytes up to MoE: what each step costs.
+// Bandwidths of the same path from the plainest way to move bytes up to MoE: what each step costs.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,9 @@
 
 namespace shmemctl::bench {
 
-/// The cases that `bench --ladder` measures, from below, before a dispatch of MoE. Of memcpy and
-/// RDMA writes by verbs the path has one at most: the other row is skipped, with its reason.
+/// The cases that `bench --ladder` measures before a MoE dispatch, the plainest first. A path
+/// supports at most one of memcpy and RDMA writes by verbs; the other row is skipped with its
+/// reason.
 std::vector<std::string> ladder_cases(Initiator initiator);
 
 /// One step: a way to move the same bytes over the same path.
@@ -21,21 +22,24 @@ struct Rung {
   double GBps = 0;
 };
 
-/// From below: the rate of the link where one bounds the path and memory is not mapped, then the
-/// rows with a bandwidth in the order of `rows`. Of MoE it is what leaves a PE.
-/// @param rows of one size
+/// The rate of the link if it bounds the path and memory is not mapped; then the rows with a
+/// bandwidth, in the order of `rows`. For MoE rows, the rate is that of the bytes which leave a PE.
+/// @param rows rows of one size
 std::vector<Rung> rungs_of(const std::vector<ResultRow>& rows);
 
-/// Why RDMA writes by verbs are not among the steps, and what the first step is then: one sentence.
-/// "" where they are, where memcpy stands in their place, and for less than two steps.
-/// @param rows  as for rungs_of()
-/// @param rungs what that made of them
+/// Why RDMA writes by verbs are not among the steps, and which step is the first instead: one
+/// sentence. "" if they are among the steps, if memcpy takes their place, or if there are fewer
+/// than two steps.
+/// @param rows as for rungs_of()
+/// @param rungs result of rungs_of()
 std::string ladder_note(const std::vector<ResultRow>& rows, const std::vector<Rung>& rungs);
 
-/// A table: bandwidths, and what share of the step below each one reaches. "" for less than two.
+/// A table of bandwidths, each with its share of the step before and of the first step. "" for
+/// fewer than two rungs.
 std::string ladder_text(const std::vector<Rung>& rungs, const TextStyle& style);
 
-/// `bench-ladder`, an info: where most is lost. Nothing for less than two rungs.
+/// Finding `bench-ladder` (info): between which steps most is lost. Nothing for fewer than two
+/// rungs.
 std::optional<Finding> ladder_finding(const std::vector<Rung>& rungs);
 
 } // namespace shmemctl::bench

@@ -13,7 +13,7 @@ Error refused(const std::string& subject, const std::string& problem, const std:
   return Error(ExitCode::usage, subject, "", problem, fix).on_all_pes();
 }
 
-/// Threads of a block that one caller of this scope has; 0: as many as wanted.
+/// Number of threads of a block for one caller of this scope; 0: any number.
 int threads_of(CallScope scope) {
   switch (scope) {
   case CallScope::thread:

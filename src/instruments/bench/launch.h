@@ -11,16 +11,16 @@ namespace shmemctl::bench {
 /// Who issues operations.
 enum class Initiator {
   host,   ///< the host's thread
-  stream, ///< work that the host puts into a stream of the GPU
-  gpu     ///< a kernel's threads
+  stream, ///< operations that the host enqueues on a stream of the GPU
+  gpu     ///< threads of a kernel
 };
-/// What a case's buffers are in.
+/// Where a case's buffers are.
 enum class MemoryKind {
   host,      ///< the symmetric heap
   gpu,       ///< the symmetric heap of the GPUs
   registered ///< memory outside of the heaps, registered with the runtime on each PE
 };
-/// Which threads make one call together.
+/// Which threads make a call together.
 enum class CallScope { thread, warp, block };
 inline constexpr std::initializer_list<Initiator> all_initiators = {
     Initiator::host, Initiator::stream, Initiator::gpu};
@@ -35,18 +35,18 @@ const char* to_string(CallScope scope);
 /// Most blocks and threads that a launch may ask for.
 inline constexpr int max_ctas = 4096, max_threads = 1024, warp_threads = 32;
 
-/// What a case of kernels can be launched with.
+/// The launch settings that a case of kernels supports.
 struct LaunchRules {
   std::vector<CallScope>
-      scopes; ///< scopes that the kernel knows, its default first; empty: no kernel of ours
-  /// One thread, warp or block makes all calls, one after another; if false, each thread, warp or
-  /// block of the grid makes calls of its own.
+      scopes; ///< scopes of the kernel, its default first; empty: the case has no kernel of ours
+  /// If true, one thread, warp or block makes all calls, one after another. If false, each thread,
+  /// warp or block of the grid makes its own calls.
   bool one_caller = true;
-  int ctas = 1;      ///< by default
-  int threads = 128; ///< threads of a block, by default, where the scope leaves a choice
+  int ctas = 1;      ///< default number of blocks
+  int threads = 128; ///< default threads of a block, if the scope does not decide it
 };
 
-/// What the command line asked for; 0 and nothing: the case's own.
+/// Settings from the command line; 0 or nothing: the case's own choice.
 struct LaunchRequest {
   Initiator initiator = Initiator::host;
   std::optional<MemoryKind> memory;
@@ -55,20 +55,21 @@ struct LaunchRequest {
   bool graph = false;
 };
 
-/// How a point is launched.
+/// The launch settings of a point.
 struct Launch {
   Initiator initiator = Initiator::host;
   MemoryKind memory = MemoryKind::host;
   CallScope scope = CallScope::block;
-  int ctas = 0, threads = 0; ///< 0: there is no kernel of ours
+  int ctas = 0, threads = 0; ///< 0: no kernel of ours is launched
   bool graph = false;
 };
 
-/// Rules that need no case. Returns the memory that is meant. Throws Error (usage) that says the
-/// rule: --scope, --ctas and --threads go with --initiator gpu; --graph with stream; kernels and
-/// streams work in the GPU's memory.
+/// Checks the rules that do not depend on a case, and returns the memory kind to use. Throws Error
+/// (usage) that states the broken rule: --scope, --ctas and --threads need --initiator gpu; --graph
+/// needs stream; kernels and streams work in the GPU's memory.
 MemoryKind check_launch(const LaunchRequest& request);
-/// The launch of that case. Throws Error (usage) that says the rule which the request breaks.
+/// The launch settings of that case. Throws Error (usage) that states the rule which the request
+/// breaks.
 Launch launch_of(const std::string& case_name, const LaunchRules& rules,
                  const LaunchRequest& request);
 

@@ -8,10 +8,10 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// How nccl-tests counts a case of ours.
+/// How nccl-tests reports one of our cases.
 struct Operation {
-  const char* name; ///< the operation, or what its name begins with before "-float" and the like
-  bool size_of_all; ///< the size in its output is that of all PEs' parts together
+  const char* name; ///< name of the case up to its first "-", as in "reduce-float"
+  bool size_of_all; ///< whether the size in its output is that of all PEs' parts together
   double (*factor)(double n_pes);
 };
 

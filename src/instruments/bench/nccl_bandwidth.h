@@ -9,14 +9,14 @@ namespace shmemctl::bench {
 
 struct NcclBandwidth {
   double algorithm_GBps = 0; ///< "algbw": the operation's size divided by its time
-  double bus_GBps = 0;       ///< "busbw": what a link carries, whatever the number of PEs
+  double bus_GBps = 0;       ///< "busbw": the rate of a link, independent of the number of PEs
 };
 
-/// By the formulas of nccl-tests (doc/PERFORMANCE.md). Nothing for a case that is no collective of
-/// NCCL's, and without a time.
+/// Computed by the formulas of nccl-tests (doc/PERFORMANCE.md). Nothing if NCCL has no such
+/// collective, or if there is no time.
 /// @param case_name "reduce-bf16", "fcollect", ...
-/// @param size_bytes of the row: one PE's contribution, part or block where nccl-tests counts those
-/// of all PEs
+/// @param size_bytes size of the row: that of one PE's contribution, part or block, where
+/// nccl-tests counts those of all PEs
 std::optional<NcclBandwidth> nccl_bandwidth(const std::string& case_name, std::size_t size_bytes,
                                             int n_pes, double time_us);
 

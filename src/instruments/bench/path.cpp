@@ -13,7 +13,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-constexpr const char* kernels_name = "gpu"; // as bringup names kernels
+constexpr const char* kernels_name = "gpu"; // the name of kernels in bringup's connections
 
 /// The transport that serves a PE's host memory; nullptr if none does.
 const Transport* transport_to(const Runtime& runtime, int pe) {
@@ -36,7 +36,7 @@ const char* to_string(DevicePath path) {
   return "none";
 }
 
-/// The PEs whose traffic at a point is this PE's doing; of a collective all others.
+/// The PEs that this PE sends to at a point; all others for a collective.
 std::vector<int> peers_of(const Point& point, int pe, int n_pes) {
   Point moves = point;
   if (point.traffic == Traffic::collective)
@@ -44,7 +44,7 @@ std::vector<int> peers_of(const Point& point, int pe, int n_pes) {
   return routes_of(moves, pe, n_pes).to;
 }
 
-/// Whether two nodes of the job have hosts with the same name, as virtual nodes and some pods do.
+/// Whether hosts of different nodes have the same name, as with virtual nodes and some pods.
 bool names_are_ambiguous(const Placement& placement) {
   std::map<std::string, std::set<int>> nodes_of;
   for (std::size_t pe = 0; pe < placement.hosts.size(); ++pe)
@@ -151,7 +151,7 @@ RowPath row_path(const Point& point, const Placement& placement, const std::vect
 
 namespace {
 
-/// The ports of the transport that a carrier is or runs over.
+/// The ports of the transport that this carrier is, or that its proxy uses.
 std::vector<PortUse> ports_of(const Runtime& runtime, const std::string& carrier) {
   const std::string proxy = "proxy over ";
   const std::string name = starts_with(carrier, proxy) ? carrier.substr(proxy.size()) : carrier;
@@ -163,7 +163,7 @@ std::vector<PortUse> ports_of(const Runtime& runtime, const std::string& carrier
   return ports;
 }
 
-/// A point of the only pair; nullptr if there is none.
+/// A point of the only pair that the points name; nullptr if there is none or there are several.
 const Point* point_of_pair(const std::vector<Point>& points) {
   const Point* found = nullptr;
   for (const Point& point : points) {

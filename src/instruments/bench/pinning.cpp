@@ -19,7 +19,7 @@ namespace {
 constexpr const char* pin_fix = "give --pin auto, --pin none, or one CPU for each PE of a node, "
                                 "e.g. --pin 0,2,4,6";
 
-/// The kernel's set in the size that it takes for max_cpus.
+/// A CPU set of the kernel, large enough for max_cpus.
 class AffinityMask {
 public:
   AffinityMask() : set_(CPU_ALLOC(max_cpus), [](cpu_set_t* set) { CPU_FREE(set); }) {
@@ -36,7 +36,7 @@ private:
   std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set_;
 };
 
-/// 0 or an errno.
+/// Binds the calling thread. Returns 0 or an errno.
 int set_affinity(const CpuSet& cpus) {
   AffinityMask mask;
   for (const int cpu : cpus.cpus())
@@ -44,7 +44,7 @@ int set_affinity(const CpuSet& cpus) {
   return ::sched_setaffinity(0, AffinityMask::bytes(), mask.get()) == 0 ? 0 : errno;
 }
 
-/// PEs of this machine, ascending.
+/// The PEs on that machine, in ascending order.
 std::vector<std::size_t> neighbours(const std::vector<PinState>& states, std::uint64_t machine_id) {
   std::vector<std::size_t> pes;
   for (std::size_t pe = 0; pe < states.size(); ++pe)
@@ -53,7 +53,7 @@ std::vector<std::size_t> neighbours(const std::vector<PinState>& states, std::ui
   return pes;
 }
 
-/// A launcher binds PEs to different places, or to one core where the machine has more.
+/// Whether the launcher has bound this PE to a single core of a machine that has several.
 bool bound_to_one_core(const CpuSet& allowed, const CpuLayout& layout) {
   return std::any_of(layout.cores.begin(), layout.cores.end(), [&](const CpuSet& core) {
     return layout.cores.size() > 1 && intersection(core, allowed) == allowed;
@@ -179,7 +179,7 @@ Findings pin_findings(const std::vector<PinState>& states, const std::vector<std
   struct Machine {
     CpuSet allowed;
     std::size_t pes = 0;
-    std::map<int, int> pes_on; ///< by CPU
+    std::map<int, int> pes_on; ///< by CPU: number of PEs that are pinned to it
     std::string host;
   };
   std::map<std::uint64_t, Machine> machines;

@@ -1,4 +1,4 @@
-// Each PE on a core of its own.
+// Pins each PE to a core of its own.
 #pragma once
 
 #include <string>
@@ -11,21 +11,21 @@
 
 namespace shmemctl::bench {
 
-/// The CPUs that the calling thread may use; empty if the kernel does not report.
+/// The CPUs that the calling thread may use; empty if the kernel does not report them.
 CpuSet thread_affinity();
 
 /// The value of --pin.
 struct PinChoice {
   bool wanted = true;
-  std::vector<int> cpus; ///< by local rank; empty: chosen
+  std::vector<int> cpus; ///< by local rank; empty: chosen automatically
 };
-/// "auto", "none", or a CPU list by local rank. Throws Error (usage).
+/// Parses "auto", "none", or a list of CPUs by local rank. Throws Error (usage).
 PinChoice parse_pin_choice(const std::string& text);
 
-/// One PE as the others see it.
+/// What the PEs tell each other about their pinning.
 struct PinState {
   std::uint64_t machine_id = 0;
-  CpuSet allowed; ///< before pinning
+  CpuSet allowed; ///< CPUs that the thread was allowed to use before pinning
   int numa = -1;  ///< NUMA node on which the PE runs
   int cpu = -1;   ///< CPU to which it was pinned; -1: not pinned
   bool by_launcher = false;
@@ -33,23 +33,23 @@ struct PinState {
 };
 void serialize(Archive& archive, PinState& state);
 
-/// The calling thread, bound to one CPU as long as this lives. Threads that it starts meanwhile
-/// inherit that; those that run already do not change.
+/// Binds the calling thread to one CPU as long as this object lives. Threads that it starts
+/// meanwhile inherit the binding; those that already run are not changed.
 class Pinning {
 public:
-  /// Collective; every PE passes the same choice. A PE that the launcher has bound to one core
-  /// stays where it is. Throws Error (usage) if the list is too short or names a CPU that is not
-  /// allowed, on all PEs.
+  /// Collective; every PE passes the same choice. A PE that the launcher has already bound to one
+  /// core keeps that. Throws Error (usage) on all PEs if the list is too short or names a CPU that
+  /// is not allowed.
   Pinning(Runtime& runtime, const PinChoice& choice, const Sysroot& sysroot = Sysroot());
   ~Pinning();
   Pinning(const Pinning&) = delete;
   Pinning& operator=(const Pinning&) = delete;
 
-  /// By PE, on all PEs.
+  /// Rows by PE; the same on all PEs.
   const std::vector<PinRow>& rows() const { return rows_; }
   /// `bench-oversubscribed`, `bench-unpinned`; the same on all PEs.
   const Findings& findings() const { return findings_; }
-  /// -1 if this PE is not pinned.
+  /// The CPU of this PE; -1 if it is not pinned.
   int cpu() const { return cpu_; }
 
 private:
@@ -60,7 +60,7 @@ private:
   Findings findings_;
 };
 
-/// Pure parts. `states` are by PE.
+/// The findings of Pinning, computed from the states of all PEs (by PE).
 Findings pin_findings(const std::vector<PinState>& states, const std::vector<std::string>& hosts,
                       bool wanted);
 

@@ -30,8 +30,8 @@ double one_operation(const PeSamples&) {
   return 1;
 }
 
-/// Rows of host operations on host memory have no such keys: they are as in reports that were
-/// written before there were other initiators, so that both can be compared.
+/// Rows of host operations on host memory get none of these keys, so that they remain comparable
+/// with reports that were written when the host was the only initiator.
 void add_launch(nlohmann::json& params, const Launch& launch) {
   if (launch.initiator == Initiator::host && launch.memory == MemoryKind::host)
     return;

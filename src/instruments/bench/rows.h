@@ -1,4 +1,4 @@
-// A row of the report from the samples of all PEs.
+// Makes a row of the report from the samples of all PEs.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace shmemctl::bench {
 
-/// Everything that is known of a point on PE 0.
+/// All that PE 0 knows about a point, from which its row is made.
 struct PointResult {
   const CaseInfo& info;
   const Point& point;
@@ -22,37 +22,41 @@ struct PointResult {
   const SamplePlan& plan;
   const std::vector<PeSamples>& samples; ///< by PE
   const Verification& verification;
-  std::uint64_t window = 1; ///< operations under way together, as the case really issues them
-  FoundLimit link;          ///< limit of the path; a reference takes precedence over it
-  std::optional<RowPath> path = std::nullopt;      ///< nothing where nothing was measured
+  std::uint64_t window = 1; ///< operations in flight together, as the case really issues them
+  FoundLimit link;          ///< limit of the path; not used if the case has a reference
+  std::optional<RowPath> path = std::nullopt;      ///< nothing if nothing was measured
   std::vector<std::vector<double>> window_us = {}; ///< by PE: PeSamples::window_us
   bool histogram = false;                          ///< whether the row gets a histogram
-  std::map<std::string, double> cores = {};        ///< PathUse::cores of the PE with most
+  /// PathUse::cores: for each thread the largest share on any PE.
+  std::map<std::string, double> cores = {};
 };
 ResultRow make_row(const PointResult& outcome);
 
-/// By sample: the sum over PEs of `amount per operation` / time, in amount per us; its median over
-/// the samples. Nothing if nobody measured, or no time passed.
+/// The total rate of the PEs, in amounts per us: for each sample the sum over PEs of `amount per
+/// operation` / time, and of these sums the median. Nothing if no PE measured, or if a time is not
+/// positive.
 std::optional<double> total_rate(const std::vector<PeSamples>& samples,
                                  double (*amount_per_operation)(const PeSamples&));
-/// The worst window: by the sum of the PEs' bandwidths, and by the time of an operation on any PE.
-/// Nothing without windows. @param window_us by PE
+/// The worst windows of a run: the lowest sum of the PEs' bandwidths in a window, and the longest
+/// time of an operation in a window of any PE. Nothing without windows.
+/// @param window_us PeSamples::window_us of each PE
+/// @param length_s length of a window
 std::optional<RowWindows> worst_window(const std::vector<PeSamples>& samples,
                                        const std::vector<std::vector<double>>& window_us,
                                        double length_s);
-/// Median over all samples of reference / measured time; nothing without a reference.
+/// The median of reference time / measured time over all samples; nothing without a reference.
 std::optional<double> share_of_reference(const std::vector<PeSamples>& samples);
 
-/// What an operation takes and what its reference takes, in us: medians over all samples, and the
-/// median of their differences, sample by sample. Nothing without a reference.
+/// The times of an operation and of its reference, in us: medians over all samples, and the median
+/// of the differences, sample by sample. Nothing without a reference.
 struct AddedCost {
   double operation_us = 0, reference_us = 0, added_us = 0;
 };
 std::optional<AddedCost> added_cost(const std::vector<PeSamples>& samples);
 
-/// Whether the second half of a PE's samples differs from the first by more than the spread
-/// explains: by more than twice the spread within the halves, and 2 %. The change of the median as
-/// a share of it, of the PE where it is largest.
+/// A difference between the medians of the first and the second half of a PE's samples that the
+/// spread does not explain: more than twice the spread within the halves, and more than 2 %. It is
+/// that of the PE with the largest change, relative to the median of its first half.
 struct Drift {
   int pe = 0;
   double change = 0; ///< +0.1: the second half is 10 % slower

@@ -11,33 +11,34 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// A long run asks the others after each such share of its time whether it is over.
+/// A long run has at least this many rounds, each no longer than longest_round_s. After each round
+/// the PEs agree on whether the run's duration has passed.
 constexpr double rounds_of_duration = 20;
 constexpr double longest_round_s = 1;
 
-/// A point is sampled for the sake of --max-noise for so long.
+/// The longest time that a point is sampled to meet --max-noise.
 constexpr double longest_for_noise_s = 15;
 
-/// Two neighbours become one sample of twice the length.
+/// Replaces every two neighbouring samples by their mean, one sample of twice the length.
 void halve(std::vector<double>& samples) {
   for (std::size_t i = 0; i + 1 < samples.size(); i += 2)
     samples[i / 2] = (samples[i] + samples[i + 1]) / 2;
   samples.resize(samples.size() / 2);
 }
 
-/// Keeps the longer one of every two neighbours.
+/// Keeps the longer of every two neighbours.
 void keep_longest(std::vector<double>& times) {
   for (std::size_t i = 0; i + 1 < times.size(); i += 2)
     times[i / 2] = std::max(times[i], times[i + 1]);
   times.resize(times.size() / 2);
 }
 
-/// Windows of a long run have equal numbers of operations: each is this many rounds.
+/// A round of a long run has this many windows, all with the same number of operations.
 constexpr std::uint64_t windows_of_round = 10;
-/// Beyond it, only the slower one of every two neighbours is kept. Even.
+/// When there are this many windows, only the slower of every two neighbours is kept. Must be even.
 constexpr std::size_t max_windows = 4096;
 
-/// Takes samples into `samples`, and the time that each took into `sample_s` if that is given.
+/// Appends samples to `samples`, and the duration of each to `sample_s` if that is given.
 class Series {
 public:
   Series(Sampler& sampler, PeSamples& samples, double operations_per_iteration, bool with_reference,
@@ -48,7 +49,7 @@ public:
       sample_s_->reserve(JobMemory::max_samples);
   }
 
-  /// One sample: the mean of `runs` runs.
+  /// Takes one sample: the mean of `runs` runs.
   void take(std::uint64_t iterations, std::uint64_t runs) {
     const std::int64_t begin_ns = sampler_.clock().now_ns();
     take_runs(iterations, runs);
@@ -56,16 +57,16 @@ public:
       sample_s_->push_back(static_cast<double>(sampler_.clock().now_ns() - begin_ns) * 1e-9);
   }
 
-  /// What was taken since the last call is a window: the mean time of its operations.
+  /// Ends a window: records the mean time of the operations since the last call.
   void end_window() {
     if (window_operations_ > 0)
       samples_.window_us.push_back(window_us_ / window_operations_);
     window_us_ = window_operations_ = 0;
   }
-  /// Keeps the slower one of every two neighbours.
+  /// Keeps the slower of every two neighbours.
   void merge_windows() { keep_longest(samples_.window_us); }
 
-  /// Two neighbours become one sample of twice the length.
+  /// Replaces every two neighbouring samples by one of twice the length.
   void halve_all() {
     halve(samples_.operation_us);
     halve(samples_.reference_us);
@@ -96,10 +97,10 @@ private:
   double operations_;
   bool with_reference_;
   std::vector<double>* sample_s_;
-  double window_us_ = 0, window_operations_ = 0; ///< since end_window()
+  double window_us_ = 0, window_operations_ = 0; ///< sums since end_window()
 };
 
-/// Says how far a long run is, at most once a second.
+/// Reports the progress of a long run, at most once a second.
 class Progress {
 public:
   Progress(const Clock& clock, const SamplingProgress& say)
@@ -181,7 +182,8 @@ void run_untimed(Sampler& sampler, std::uint64_t iterations, std::uint64_t batch
 
 namespace {
 
-/// Collective: takes as many samples again, until the median of each PE is known well enough.
+/// Collective: takes plan.samples more samples at a time until the median of each PE is known well
+/// enough.
 void sample_until_quiet(Sampler& sampler, JobMemory& job, SamplePlan& plan, double max_noise,
                         Series& series, const PeSamples& samples,
                         const SamplingProgress& progress) {
@@ -233,7 +235,7 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
   std::uint64_t taken = 0;
   double done_s = 0;
   plan.window_s = round_s / static_cast<double>(windows_of_round);
-  // Counted on PEs that measure nothing, too, so that all PEs know the same windows.
+  // Counted also on PEs that measure nothing, so that all PEs end the same windows.
   std::size_t windows = 0;
   const auto end_window = [&] {
     series.end_window();
@@ -251,7 +253,7 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
       if (taken == JobMemory::max_samples) {
         series.halve_all();
         taken /= 2;
-        plan.joined *= 2; // longer runs would let others wait for longer
+        plan.joined *= 2; // longer runs would let the other PEs wait longer
         plan.wall_ns *= 2;
       }
       series.take(plan.batch, plan.joined);
@@ -273,20 +275,20 @@ constexpr int samples_of_group = 5, samples_to_confirm = 2;
 constexpr double settled_within = 0.02;
 constexpr double warm_up_share = 0.25; ///< share of a point's time for warm-up
 constexpr double longest_warm_up_s = 5;
-/// Samples are not made longer than this share of a point's time for the sake of the start.
+/// Samples are not made longer than this share of a point's time to hide unequal starts.
 constexpr double shortest_share = 1.0 / 50;
 constexpr double min_samples = 5;
-/// -n operations are split into at least this many samples, if there are as many: a single one has
-/// no spread.
+/// -n operations are split into at least this many samples, if there are enough operations, because
+/// a single sample has no spread.
 constexpr std::uint64_t fewest_of_n = 20;
-/// p99 does not get better with more samples than this; the rest of the memory is for long runs.
+/// More samples do not improve p99; the rest of the memory is for long runs.
 constexpr double enough_samples = 4096;
 
 /// What a few samples showed; the same on all PEs.
 struct Group {
   double shortest_ns = 0; ///< median on the PE where it is shortest
   double longest_ns = 0;
-  double wall_ns = 0; ///< time of one sample with everything that is done for it
+  double wall_ns = 0; ///< time of one sample including its barriers and reference
   bool measured = false;
 };
 
@@ -348,7 +350,7 @@ private:
     return {-agreed[0], agreed[1], agreed[2], agreed[3] > 0};
   }
 
-  /// Multiples by powers of two, so that runs differ less in what they do.
+  /// Multiplies the batch by powers of two, so that the lengths of runs vary less.
   bool enlarge(const Group& group) {
     if (group.shortest_ns >= target_ns_ || plan_.batch >= largest_batch)
       return false;
@@ -359,7 +361,7 @@ private:
     return true;
   }
 
-  /// One sample that lasted long enough may have been interrupted: others have to last as long.
+  /// A single sample that lasted long enough may have been interrupted, so others must confirm it.
   Group grow(Group group) {
     for (int confirmed = 0; confirmed < samples_to_confirm;) {
       const bool enlarged = enlarge(group);
@@ -371,7 +373,8 @@ private:
     return group;
   }
 
-  /// The first samples find cold caches and pages that are not there yet.
+  /// Repeats samples until their times settle, because the first ones meet cold caches and unmapped
+  /// pages.
   Group settle(Group group) {
     const double longest_ns = std::min(warm_up_share * point_s(), longest_warm_up_s) * 1e9;
     double previous_ns = 0;
@@ -405,8 +408,8 @@ private:
     return batch > multiple_ ? batch / multiple_ * multiple_ : batch;
   }
 
-  /// As many iterations as requested. The remainder that does not fill a sample of the common
-  /// length runs untimed.
+  /// Plans exactly the requested number of iterations. The remainder that does not fill a sample
+  /// runs untimed.
   void plan_iterations() {
     const std::uint64_t n = effort_.iterations;
     const std::uint64_t longest = in_whole_windows(std::max<std::uint64_t>(n / fewest_of_n, 1));

@@ -13,20 +13,21 @@
 
 namespace shmemctl::bench {
 
-/// Runs a case under the clock. All calls are collective: they are the same on all PEs, whatever
-/// their own clocks say.
+/// Runs a case and measures its time. All calls are collective: decisions are the same on all PEs,
+/// whatever their own clocks say.
 class Sampler {
 public:
   Sampler(Runtime& runtime, Case& body, const Clock& clock);
 
-  /// Time of the iterations from the barrier on, in ns, on this PE; by the case's own clock if it
-  /// has one.
+  /// Runs the iterations after a barrier. Returns their time on this PE, in ns; by the case's own
+  /// clock if it has one.
   std::int64_t sample(std::uint64_t iterations);
-  /// The same for Case::reference(), with the numbers that the next sample will have.
+  /// The same for Case::reference(), with the iteration numbers of the next sample.
   std::int64_t reference_sample(std::uint64_t iterations);
-  /// How unevenly PEs start a sample at most: the time of a sync.
+  /// The time of one sync, in ns: PEs start a sample at most that far apart.
   double sync_ns();
-  /// PEs that measure nothing wait for the others meanwhile: far below the deadline of a wait.
+  /// The longest time that a run may take, in ns. PEs that measure nothing wait for the others
+  /// meanwhile, so it is far below the deadline of a wait.
   double longest_run_ns() const;
 
   bool measures() const { return measures_; }
@@ -47,42 +48,45 @@ private:
 /// How a point is sampled; the same on all PEs.
 struct SamplePlan {
   std::uint64_t batch = 1; ///< iterations of one run, timed together
-  /// Runs of one sample, which is their mean; more than one if there are many runs.
+  /// Runs whose mean is one sample; more than one if there are more runs than samples are kept.
   std::uint64_t joined = 1;
   std::uint64_t samples = 1; ///< samples of each PE
-  std::uint64_t untimed = 0; ///< iterations before the samples, which do not fill one
-  double wall_ns = 0;        ///< time of one sample with its barriers and references
+  /// Iterations that do not fill a sample, and run untimed before the samples.
+  std::uint64_t untimed = 0;
+  double wall_ns = 0; ///< time of one sample including its barriers and reference
   bool with_reference = false;
-  bool measured = true; ///< some PE measures
-  /// A sample that is shorter than this is wrong by more than 0.25 % because of the clock.
+  bool measured = true; ///< whether any PE measures
+  /// The error of the clock makes a sample that is shorter than this wrong by more than 0.25 %.
   double shortest_ns = 0;
-  double sample_ns = 0; ///< sample time of the PE whose samples are shortest
-  double noise = 0;     ///< with Effort::max_noise: the noise that is left, on the PE with most
-  double window_s = 0;  ///< with Effort::duration_s: the length of PeSamples::window_us
+  double sample_ns = 0; ///< time of a sample on the PE whose samples are shortest
+  /// With Effort::max_noise: the remaining error of p50, on the PE where it is largest.
+  double noise = 0;
+  double window_s = 0; ///< with Effort::duration_s: length of a window (PeSamples::window_us)
 };
 
-/// A sample is at least this many times as long as the error of the clock: 0.25 %.
+/// A sample is at least this many times as long as the error of the clock, which is then 0.25 %.
 inline constexpr double lengths_of_timer_error = 400;
-/// ... and as PEs start apart at most: 1 %, mostly far less.
+/// A sample is this many times as long as the PEs' starts may be apart, if time allows: the error
+/// is 1 % at most, and usually far less.
 inline constexpr double lengths_of_start_skew = 100;
 
-/// Said between the samples of a long run, on every PE, about once a second: "3 of 10 s".
+/// Called between the samples of a long run, on every PE, about once a second: "3 of 10 s".
 using SamplingProgress = std::function<void(const std::string& how_far)>;
 
 /// Collective: warms the case up until its times settle (or for effort.warmup iterations), and
-/// finds how many iterations make one sample.
-/// @param batch_multiple of Case
+/// determines how many iterations make one sample.
+/// @param batch_multiple Case::batch_multiple()
 SamplePlan calibrate(Sampler& sampler, JobMemory& job, const TimerQuality& timer,
                      const Effort& effort, std::uint64_t batch_multiple,
                      const SamplingProgress& progress);
 
-/// Runs iterations that are not timed, `batch` at a time, with progress.
+/// Runs iterations without keeping their times, `batch` at a time, and reports progress.
 void run_untimed(Sampler& sampler, std::uint64_t iterations, std::uint64_t batch,
                  const std::string& what, const SamplingProgress& progress);
 
-/// Collective: takes the samples. Times are per operation.
-/// @param sample_s if given: how long each took with its barriers and references, in s, on this PE;
-///                 of samples that became one the longest
+/// Collective: takes the samples. Their times are per operation.
+/// @param sample_s if given: receives the duration of each sample with its barriers and references,
+/// in s, on this PE; if samples are merged, the longest one's
 PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const Effort& effort,
                        double operations_per_iteration, const SamplingProgress& progress,
                        std::vector<double>* sample_s = nullptr);

@@ -10,13 +10,14 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// How one measurement is set up.
+/// The settings of one measurement.
 struct Setup {
   std::uint64_t put_ns = 1000;
   std::optional<std::uint64_t> damaged_byte; ///< offset in the case's memory, on the last PE
 };
 
-/// The number of the last iteration, then bytes that depend on their offset.
+/// The byte that a put must have left: the number of the last iteration, then bytes that depend on
+/// their offset.
 std::byte expected_byte(std::uint64_t iteration, std::size_t offset_bytes) {
   return offset_bytes < sizeof iteration
              ? static_cast<std::byte>(iteration >> (8 * offset_bytes) & 0xff)
@@ -94,7 +95,7 @@ public:
   SelfTest(Runtime& runtime, const EngineClock& clock) : runtime_(runtime), clock_(clock) {}
 
   SelfTestResult run() {
-    // Up to 10 ms, each decade.
+    // Powers of ten, up to 10 ms.
     for (std::uint64_t put_ns = 1000; put_ns <= 10000000; put_ns *= 10)
       check_latency(put_ns);
     check_rates(20000, 4096, 16);
@@ -132,7 +133,7 @@ private:
     return out;
   }
 
-  /// Repeats `take` until all its rows pass; the last ones count.
+  /// Repeats `take` until all its rows pass, or there are no tries left; keeps the last rows.
   template <class Take>
   void repeat(Take&& take) {
     for (int left = tries; left > 0; --left) {
@@ -140,7 +141,7 @@ private:
       bool passed = true;
       for (const SelfTestRow& row : rows)
         passed = passed && row.passed;
-      // PE 0 knows; all go on together.
+      // Only PE 0 has rows; it tells the others whether to repeat.
       if (passed || left == 1)
         for (const SelfTestRow& row : rows)
           result_.rows.push_back(row);

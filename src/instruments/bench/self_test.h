@@ -14,7 +14,7 @@ struct SelfTestRow {
   std::string unit;
   double injected = 0;
   std::optional<double> reported; ///< nothing: the engine did not report it
-  double error = 0;               ///< share of what was injected
+  double error = 0;               ///< difference as a share of the injected value
   bool passed = false;
 };
 struct SelfTestResult {
@@ -22,13 +22,13 @@ struct SelfTestResult {
   bool passed = false;           ///< the same on all PEs
 };
 
-/// What may be between injected and reported.
+/// The largest accepted difference between injected and reported values, as a share.
 inline constexpr double self_test_tolerance = 0.01;
 
-/// Collective; works with one PE. Sends puts over a link of known speed through the whole engine,
-/// and one byte that goes wrong on the last PE. A row that misses is measured up to four times
-/// more: on a busy machine a time slice may end in most samples of 10 ms. Takes about 3 s. Throws
-/// what measure_case() throws.
+/// Collective; works with one PE, too. Runs puts over a link of known speed through the whole
+/// engine, and corrupts one byte on the last PE. A row that does not pass is measured up to four
+/// times more, because on a busy machine the end of a time slice may fall into most samples of 10
+/// ms. Takes about 3 s. Throws what measure_case() throws.
 SelfTestResult self_test(Runtime& runtime);
 /// The self test with another clock for the engine.
 SelfTestResult self_test(Runtime& runtime, const EngineClock& clock);

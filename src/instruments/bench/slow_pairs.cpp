@@ -15,7 +15,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// Fewer pairs say too little about the usual value.
+/// With fewer pairs their median says too little.
 constexpr std::size_t fewest_pairs = 6;
 constexpr double times_slower = 1.25;
 constexpr std::size_t max_named = 4;
@@ -79,7 +79,7 @@ std::string text_of(const Pair& pair) {
                      1 / share);
 }
 
-/// The one PE that all of them have in common, of more than one pair.
+/// The PE that is part of all these pairs; nothing if there is none or only one pair.
 std::optional<int> common_pe(const std::vector<Pair>& pairs) {
   if (pairs.size() < 2)
     return std::nullopt;

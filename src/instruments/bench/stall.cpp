@@ -26,7 +26,7 @@ std::optional<Stall> find_stall(const std::vector<double>& sample_s) {
     return std::nullopt;
   std::vector<double> sorted = sample_s;
   std::sort(sorted.begin(), sorted.end());
-  // The largest one is left out, so that it is not its own measure where there are few.
+  // The longest sample is left out, so that it does not raise the bound it is compared with.
   const auto others = static_cast<double>(sorted.size() - 1);
   const double usual_s = sorted[static_cast<std::size_t>(others_share * (others - 1))];
   const auto longest = std::max_element(sample_s.begin(), sample_s.end());

@@ -10,7 +10,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// What is beyond six digits is no measurement, and makes reports long.
+/// Digits beyond the sixth are below any accuracy of measurement, and make reports long.
 double to_six_digits(double value) {
   return parse_number(fmt::format("{:.6g}", value)).value_or(value);
 }
@@ -53,13 +53,15 @@ std::vector<double> kept_samples(const std::vector<std::vector<double>>& samples
 double median_error(std::vector<double> samples) {
   if (samples.empty())
     return 0;
-  constexpr std::size_t fewest = 6; // 1 - 2 / 2^6 = 97 % lies between the outermost two
+  // The median is between the outermost two of six with 1 - 2 / 2^6 = 97 %.
+  constexpr std::size_t fewest = 6;
   std::sort(samples.begin(), samples.end());
   const auto n = static_cast<double>(samples.size());
   const double middle = quantile(samples, 0.5);
   if (samples.size() < fewest || !(middle > 0))
     return 1;
-  constexpr double sigmas = 1.96; // ranks below the median are binomial, with a variance of n / 4
+  // The number of samples below the median is binomial, with variance n / 4.
+  constexpr double sigmas = 1.96;
   const double apart = sigmas * std::sqrt(n) / 2;
   const auto low = static_cast<std::size_t>(std::max(std::floor(n / 2 - apart), 0.0));
   const auto high = static_cast<std::size_t>(std::min(std::ceil(n / 2 + apart), n - 1));
@@ -123,7 +125,7 @@ Stats stats_of(const std::vector<std::vector<double>>& samples_by_pe) {
     stats.p99 = quantile(all, 0.99);
   if (all.size() >= 1000)
     stats.p999 = quantile(all, 0.999);
-  // Rounding must not move the mean of equal samples away from them.
+  // The mean must not leave the range of the samples by rounding (if all are equal, for example).
   stats.mean = std::clamp(moments.mean(), all.front(), all.back());
   if (all.size() >= 2) {
     stats.stddev = moments.stddev();

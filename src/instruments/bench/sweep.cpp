@@ -11,7 +11,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// More points than a user would wait for; only a very small step makes so many.
+/// More points than a user would wait for; only a very small step leads to so many.
 constexpr std::size_t max_points = 4096;
 constexpr int max_in_window = 1 << 16;
 
@@ -56,7 +56,7 @@ void require_pes(const CaseInfo& info, const Sweep& sweep, Traffic traffic, int 
                   "pass two different PEs from 0 to " + std::to_string(n_pes - 1));
 }
 
-/// The sizes that the case itself knows in the range; it decides how they grow.
+/// The sizes in the range if the case supports only certain sizes; the step is then ignored.
 std::vector<std::size_t> known_sizes(const CaseInfo& info, std::size_t first, std::size_t last) {
   std::vector<std::size_t> sizes;
   std::string words;
@@ -83,7 +83,7 @@ void require_possible(const CaseInfo& info, std::size_t size_bytes, const char* 
                   std::string("pass ") + flag + " below the size of the symmetric heap");
 }
 
-/// --sizes, in their order, each once.
+/// The sizes of --sizes, in their order, without repetitions.
 std::vector<std::size_t> listed_sizes(const CaseInfo& info, const std::vector<std::size_t>& asked,
                                       std::size_t element) {
   std::vector<std::size_t> sizes;
@@ -120,7 +120,7 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
   };
   std::size_t first = asked(sweep.min_bytes, info.min_bytes);
   std::size_t last = asked(sweep.max_bytes, info.max_bytes);
-  // Only one end was asked for: the other one makes way.
+  // If only one end was given and it is beyond the other end's default, the other end moves to it.
   if (first > last && sweep.min_bytes == 0)
     first = last;
   if (first > last && sweep.max_bytes == 0)
@@ -158,7 +158,7 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
               std::to_string(max_points) + " sizes",
           sweep.step_bytes > 0 ? "pass a larger -i, or -f 2" : "pass a larger -f, such as 2");
   };
-  // Small sizes may need many factors to grow by one element.
+  // For small sizes, one multiplication may add less than one element.
   auto next = static_cast<double>(first);
   while (next < static_cast<double>(last)) {
     add(next);
@@ -172,7 +172,7 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
   return sizes;
 }
 
-/// That point between every PE and every other one.
+/// Adds that point for every ordered pair of PEs.
 void add_pairs(std::vector<Point>& points, const CaseInfo& info, Point point, int n_pes) {
   point.of_matrix = true;
   const std::size_t pairs =

@@ -31,7 +31,7 @@ void add(std::optional<std::uint64_t>& sum, const std::optional<std::uint64_t>& 
 } // namespace
 
 TcpCounters parse_tcp_counters(std::string_view snmp) {
-  // "Tcp: RtoAlgorithm RtoMin ... OutSegs RetransSegs ..." and a line of numbers below it.
+  // The header "Tcp: RtoAlgorithm RtoMin ... OutSegs RetransSegs ..." precedes a line of numbers.
   TcpCounters counters;
   std::vector<std::string> names;
   for (const std::string& line : split(std::string(snmp), '\n')) {

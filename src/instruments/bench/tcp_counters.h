@@ -1,4 +1,4 @@
-// How many TCP segments a network namespace has sent, and sent again.
+// Counts the TCP segments that a network namespace has sent and retransmitted.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,23 @@
 
 namespace shmemctl::bench {
 
-/// Since boot, or between two readings. Of all connections of the network namespace, other
-/// programs' too: Linux has no count by process.
+/// Counts since boot, or between two readings. They include all connections of the network
+/// namespace, also those of other programs, because Linux has no count per process.
 struct TcpCounters {
   std::optional<std::uint64_t> sent, sent_again;
 };
 
-/// OutSegs and RetransSegs of /proc/net/snmp, by the names in its header line. Nothing for a
-/// counter that is missing or malformed.
+/// Reads OutSegs and RetransSegs in /proc/net/snmp, finding them by the names in its header line. A
+/// counter that is missing or malformed remains empty.
 TcpCounters parse_tcp_counters(std::string_view snmp);
 TcpCounters read_tcp_counters(const Sysroot& sysroot);
-/// Nothing where a reading is missing or a counter has gone back.
+/// The difference of two readings. A counter is empty if a reading is missing or it has decreased.
 TcpCounters change_between(const TcpCounters& before, const TcpCounters& after);
 void add_to(TcpCounters& sum, const TcpCounters& more);
 
-/// `bench-tcp-retransmits`: at least 10 segments, and more than one in a thousand, were sent again.
-/// @param hosts with their counters during the case, those whose PEs use a transport over TCP
+/// Returns `bench-tcp-retransmits` if at least 10 segments, and more than one in a thousand, were
+/// retransmitted on a host.
+/// @param hosts hosts whose PEs use a transport over TCP, with their counters during the case
 std::optional<Finding> tcp_finding(const std::string& subject,
                                    const std::vector<std::pair<std::string, TcpCounters>>& hosts);
 

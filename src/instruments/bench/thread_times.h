@@ -1,4 +1,4 @@
-// How long the threads of this process have run: the one that measures, and those that serve it.
+// CPU time of the threads of this process: the one that measures, and those that move data for it.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace shmemctl::bench {
 
-/// Name of the thread that measures; others have the names that their components gave them.
+/// Name of the thread that measures; other threads have the names that their components set.
 inline constexpr const char* measuring_thread = "host";
 
-/// Time on a core so far, in ns, by name: the calling thread, the proxy's ("proxy", "proxy 1") and
-/// those of transports ("libfabric", "ucx", "ibrc"). Without threads whose times the kernel does
-/// not report. Threads with the same name are added up.
+/// The CPU time of each thread so far, in ns, by name: the calling thread, the proxy's ("proxy",
+/// "proxy 1") and those of transports ("libfabric", "ucx", "ibrc"). Times of threads with the same
+/// name are added up. Threads whose times the kernel does not report are missing.
 std::map<std::string, std::uint64_t> thread_run_ns(const Sysroot& sysroot);
 
-/// Share of one core that each thread had between two such readings.
-/// @param wall_s the time between them; nothing unless it is positive
+/// The share of one core that each thread used between two readings of thread_run_ns().
+/// @param wall_s the time between them; empty result unless it is positive
 std::map<std::string, double> core_shares(const std::map<std::string, std::uint64_t>& before,
                                           const std::map<std::string, std::uint64_t>& after,
                                           double wall_s);

@@ -39,11 +39,11 @@ TimerQuality measure_timer(const Clock& clock) {
         quality.resolution_ns = std::min(quality.resolution_ns, static_cast<double>(now - last));
       last = now;
     }
-    // The best round is one that was not interrupted.
+    // The fastest round was not interrupted.
     quality.cost_ns =
         std::min(quality.cost_ns, static_cast<double>(last - start) / readings_per_round);
   }
-  // A clock that stood still all the time has steps of at least all that time, which is not known.
+  // A clock that never advanced has a step longer than the measurement, of unknown length.
   if (quality.resolution_ns == std::numeric_limits<double>::infinity())
     quality.resolution_ns = 1e6;
   return quality;

@@ -1,4 +1,4 @@
-// The one clock of all measurements, and what it is worth.
+// The clock of all measurements, and its accuracy.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace shmemctl::bench {
 
-/// Time since some moment, in ns; never goes back. A test has one of its own.
+/// Time since some fixed moment, in ns; never decreases. Tests have their own implementation.
 class Clock {
 public:
   virtual ~Clock() = default;
@@ -14,8 +14,8 @@ public:
   virtual std::string name() const = 0;
 };
 
-/// CLOCK_MONOTONIC through std::chrono: the kernel keeps it right over frequency changes, sleep
-/// states and migrations, and reads the TSC without a system call where that is sound.
+/// CLOCK_MONOTONIC through std::chrono. The kernel keeps it correct over frequency changes, sleep
+/// states and migrations, and reads the TSC without a system call if the TSC is reliable.
 class SteadyClock final : public Clock {
 public:
   std::int64_t now_ns() const override;
@@ -26,10 +26,10 @@ public:
 struct TimerQuality {
   double resolution_ns = 0; ///< smallest step between two readings that differ
   double cost_ns = 0;       ///< cost of one reading
-  /// An interval that two readings bound is wrong by less than this.
+  /// The upper bound of the error of an interval between two readings.
   double error_ns() const { return resolution_ns + cost_ns; }
 };
-/// Reads the clock for about a millisecond.
+/// Measures the resolution and the cost of a clock. Reads the clock for about a millisecond.
 TimerQuality measure_timer(const Clock& clock);
 
 } // namespace shmemctl::bench

@@ -1,4 +1,4 @@
-// The parts of `bringup` that talk to the job.
+// The parts of `bringup` that communicate with the job's PEs.
 #include "src/instruments/bringup/bringup.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* check_phase = "pair-check";
 
-/// Symmetric memory that is given back.
+/// Symmetric memory that must be freed by free().
 class SymmetricMemory {
 public:
   SymmetricMemory(Runtime& runtime, std::size_t size_bytes)
@@ -39,7 +39,7 @@ private:
   void* address_;
 };
 
-/// Operations by one transport only, towards the PEs that it reaches from here.
+/// An Rma that uses only one transport, for the PEs that the transport reaches from here.
 std::unique_ptr<Rma> rma_over(Runtime& runtime, const TransportReach& reach) {
   std::vector<Transport*> path_to(static_cast<std::size_t>(runtime.n_pes()), nullptr);
   for (const TransportEntry& reachable : runtime.transports())
@@ -101,7 +101,7 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
   const auto sync = [&runtime, all_reached] {
     if (all_reached)
       runtime.teams().sync(team_world);
-    else // the sync would need the missing paths
+    else // a sync would need the missing paths
       runtime.gather_text("");
   };
   std::vector<PairFailure> failures;

@@ -1,4 +1,4 @@
-// What `bringup` found, for the report and for people.
+// The results of `bringup`, for the report and for people.
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -45,7 +45,7 @@ ResultRow verified_row(const BringupVerdict& verdict, int transport, PairOp op) 
   return row;
 }
 
-/// Reasons with their pairs, the one with most pairs first.
+/// The reasons with their pairs; the reason with most pairs comes first.
 std::vector<std::pair<std::string, std::vector<PePair>>>
 reasons_of(const TransportReach& transport, const std::vector<PePair>& pairs) {
   std::map<std::string, std::vector<PePair>> by_reason;

@@ -22,11 +22,11 @@ namespace {
 
 constexpr const char* buffer_phase = "buffer-check";
 constexpr std::size_t sizes_bytes[] = {1, 8, 4096, (std::size_t{64} << 10) + 3};
-constexpr std::size_t buffer_guard_bytes = 64; ///< before and after the payload: must not change
+constexpr std::size_t buffer_guard_bytes = 64; ///< before and after the payload; must not change
 constexpr int patterns_number =
-    1000; ///< as a transport's number in PatternKey: no transport has it
+    1000; ///< takes the place of a transport's number in PatternKey; no transport has this number
 
-/// One put: the same on all PEs.
+/// A put, the same on all PEs.
 struct BufferPut {
   std::size_t offset_bytes, size_bytes;
 };
@@ -50,8 +50,8 @@ PatternKey key_of(const BufferPut& put, int source, int target) {
   return {source, target, patterns_number, 0, put.size_bytes};
 }
 
-/// In a ring of the PEs that share memory with this one: the PE that puts here, and the PE that
-/// this one puts to. Both are -1 for a PE that shares memory with no other.
+/// The neighbours in a ring of the PEs that share memory with this one: the PE that puts to this
+/// PE, and the PE that this one puts to. Both are -1 for a PE that shares memory with no other.
 struct Neighbours {
   int from = -1, to = -1;
 };
@@ -82,7 +82,7 @@ BufferFailure wrong_byte(int source, int target, const BufferPut& put, std::size
           std::to_integer<int>(found)};
 }
 
-/// The first wrong byte of each put, and of the gaps between puts.
+/// The first wrong byte of each put, and of each gap between puts.
 std::vector<BufferFailure> verify_all(const std::byte* buffer, int source, int target) {
   std::vector<BufferFailure> failures;
   std::size_t end = 0;
@@ -110,7 +110,7 @@ BufferVerdict check_registered_buffers(Runtime& runtime, const Options& options)
   runtime.failure_detector().phase(buffer_phase);
   const Neighbours neighbours = neighbours_of(runtime);
   BufferReport own;
-  // An error that is not the job's is the result of this check, and all PEs continue.
+  // An error that does not concern the job is a result of this check, and all PEs continue.
   const auto attempt = [&](const auto& action) {
     try {
       action();
@@ -125,14 +125,14 @@ BufferVerdict check_registered_buffers(Runtime& runtime, const Options& options)
   attempt([&] { memory = std::make_unique<RegisteredMemory>(runtime, buffer_bytes()); });
   if (memory) { // on all PEs or on none
     std::fill_n(memory->get(), buffer_bytes(), sentinel);
-    runtime.gather_text(""); // no put before the buffers are filled
+    runtime.gather_text(""); // so that no PE puts before all buffers are filled
     if (neighbours.to >= 0)
       attempt([&] {
         const BufferDescriptor& target = memory->of(neighbours.to);
         own.path = to_string(runtime.buffers().path_to(target).kind);
         put_all(runtime.buffers(), target, runtime.pe());
       });
-    const bool put_here = [&] { // the buffer is not read before the puts are complete
+    const bool put_here = [&] { // the buffer must not be read before all puts are complete
       const std::vector<std::string> problems = runtime.gather_text(own.problem);
       return neighbours.from >= 0 && problems.at(static_cast<std::size_t>(neighbours.from)).empty();
     }();
@@ -185,7 +185,7 @@ std::string describe(const BufferFailure& failure) {
       failure.found);
 }
 
-/// Distinct pairs with a failure.
+/// The number of distinct pairs with a failure.
 std::size_t wrong_pairs(const BufferVerdict& verdict) {
   std::set<std::pair<int, int>> pairs;
   for (const BufferFailure& failure : verdict.failures)
@@ -207,7 +207,7 @@ std::string result_text(const BufferVerdict& verdict) {
 
 void add_to_report(const BufferVerdict& verdict, Report& report) {
   if (verdict.pairs == 0 && verdict.problems.empty())
-    return; // no PEs share memory: nothing can be checked
+    return; // no PEs share memory, so nothing can be checked
   ResultRow row;
   row.case_name = "bringup.registered-buffer";
   row.params = {{"transport", "registered buffer"}};

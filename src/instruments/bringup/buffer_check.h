@@ -22,7 +22,7 @@ struct BufferFailure {
   bool operator==(const BufferFailure&) const = default;
 };
 
-/// What all PEs found; the same on every PE but for the time.
+/// The results of all PEs; the same on every PE except for the time.
 struct BufferVerdict {
   int pairs = 0;                  ///< PEs that put into their neighbour's buffer
   std::vector<std::string> paths; ///< paths that puts took, sorted: "zero-copy", ...
@@ -33,25 +33,25 @@ struct BufferVerdict {
   bool passed() const { return failures.empty(); }
 };
 
-/// Collective: every PE registers a small buffer and puts into that of the next PE which shares
-/// memory with it. Errors of registration are problems of the verdict, unless the job has failed.
-/// Throws Error: deadline; unavailable (a PE was lost).
+/// Collective: every PE registers a small buffer, and puts into the buffer of the next PE that
+/// shares memory with it. Registration errors become problems in the verdict, unless the job has
+/// failed. Throws Error: deadline; unavailable (a PE was lost).
 BufferVerdict check_registered_buffers(Runtime& runtime, const Options& options);
 
-/// What one PE tells the others of its put and of its buffer.
+/// What one PE tells the others about its put and its buffer.
 struct BufferReport {
   std::string path;                    ///< "zero-copy", ...; "" if this PE put nothing
-  std::string problem;                 ///< "to PE 2: ..."; "" if it had no problem
-  std::vector<BufferFailure> failures; ///< as target
+  std::string problem;                 ///< "to PE 2: ..."; "" if there was no problem
+  std::vector<BufferFailure> failures; ///< failures that this PE found as the target
 };
-/// @param messages to_bytes() of every PE's BufferReport, by PE. Throws Error (unavailable) for one
-/// that is none.
+/// @param messages to_bytes() of every PE's BufferReport, by PE. Throws Error (unavailable) for a
+/// malformed message.
 BufferVerdict merge_buffer_reports(const std::vector<std::string>& messages);
 void serialize(Archive& archive, BufferFailure& failure);
 void serialize(Archive& archive, BufferReport& report);
 
-/// The row bringup.registered-buffer, and the findings buffer-corrupt and buffer-unavailable.
-/// Nothing if no PEs share memory.
+/// Adds the row bringup.registered-buffer, and the findings buffer-corrupt and buffer-unavailable.
+/// Adds nothing if no PEs share memory.
 void add_to_report(const BufferVerdict& verdict, Report& report);
 /// One line for people.
 std::string buffers_line(const BufferVerdict& verdict);

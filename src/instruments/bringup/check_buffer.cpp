@@ -9,7 +9,7 @@ namespace shmemctl {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
-constexpr std::size_t guard_bytes = 64; ///< before and after a payload: must not change
+constexpr std::size_t guard_bytes = 64; ///< before and after a payload; must not change
 constexpr std::size_t section_limit_bytes = std::size_t{1} << 20;
 
 CheckSection make_section(std::size_t size_bytes, int n_pes) {

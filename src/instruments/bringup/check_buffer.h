@@ -6,8 +6,8 @@
 
 namespace shmemctl {
 
-/// Places for transfers of one size. The source has a slot of its own where memory allows, so that
-/// bytes which arrive at a wrong PE are not hidden by those that belong there.
+/// Slots for transfers of one size. Every source has its own slot if memory allows, so that bytes
+/// which arrive at a wrong PE are not overwritten by those that belong there.
 struct CheckSection {
   std::size_t begin_bytes = 0;
   std::size_t slots = 1, stride_bytes = 0;
@@ -19,13 +19,13 @@ struct CheckSection {
   std::size_t total_bytes() const { return slots * stride_bytes; }
 };
 
-/// The words that atomics work on: one cache line each.
+/// The words that atomics work on, each in its own cache line.
 enum class AtomicTarget { add_8, add_4, swap_8, swap_4 };
 inline constexpr int atomic_targets = 4;
 
 class CheckBuffer {
 public:
-  /// Sizes of transfers: 1, 8, 4 KiB and 1 MiB + 3.
+  /// Sizes of transfers: 1 byte, 8 bytes, 4 KiB, and 1 MiB + 3 bytes.
   static std::vector<std::size_t> default_sizes();
 
   CheckBuffer(int n_pes, const std::vector<std::size_t>& sizes);
@@ -34,8 +34,8 @@ public:
   std::size_t n_sizes() const { return put.size(); }
   std::vector<CheckSection> put, get, put_signal; ///< by size
   std::vector<CheckSection> staging, landing;     ///< by size: sources of puts, and targets of gets
-  CheckSection signals; ///< signals of each source: one cell for each size
-  CheckSection atomics; ///< atomics of each source: one cell for each AtomicTarget
+  CheckSection signals; ///< a slot for each source, with a signal for each size
+  CheckSection atomics; ///< a slot for each source, with a word for each AtomicTarget
 
   std::size_t signal_offset(int source, std::size_t size_index) const;
   std::size_t atomic_offset(int source, AtomicTarget cell) const;

@@ -13,7 +13,7 @@ namespace shmemctl {
 
 namespace {
 
-/// A connection of the PE that sends it.
+/// A connection as its PE sends it, without the source.
 struct Connection {
   std::string transport;
   int target = 0;

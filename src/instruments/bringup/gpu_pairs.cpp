@@ -1,4 +1,4 @@
-// The part that runs kernels.
+// The part of the check that runs kernels.
 #include "src/instruments/bringup/gpu_pairs.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ using kernel_check::Layout;
 using kernel_check::Result;
 using kernel_check::Step;
 
-/// A signal that has not come after that is lost; far less than TIMEOUT, so that this is a finding
-/// of the pair and not the end of the job.
+/// A signal that takes longer than this counts as lost. This is far less than TIMEOUT, so that a
+/// lost signal is a finding about the pair, and does not end the job.
 constexpr std::uint64_t max_signal_timeout_ns = 10'000'000'000;
 
 unsigned capabilities_of(const KernelPath& route, const std::string& heap_kind) {
@@ -25,7 +25,7 @@ unsigned capabilities_of(const KernelPath& route, const std::string& heap_kind) 
   return can_put | can_get | can_put_signal | (atomics ? can_atomics : 0U);
 }
 
-/// The steps on one PE.
+/// The steps of the check on one PE.
 class KernelCheck {
 public:
   KernelCheck(PeGpu& gpu, const TransportReach& reach)
@@ -38,7 +38,7 @@ public:
     gpu_.copy(buffer_ + layout_.flags(0), flags.data(), flags.size());
   }
 
-  /// Why it cannot be launched; "" if it was.
+  /// Launches a step. Returns why it cannot be launched; "" if it was.
   std::string try_to_start(Step step) {
     if (const std::string& why_not = gpu_.info().no_kernels; !why_not.empty())
       return why_not;
@@ -68,7 +68,8 @@ private:
       unsigned flag = reach_.from(me, peer) != 0 ? kernel_check::reaches : 0U;
       if (reach_.from(peer, me) != 0)
         flag |= kernel_check::is_reached;
-      // One bit for both directions: pairs of which only one has them go without.
+      // There is one bit for both directions: if only one direction has atomics, they are not
+      // checked.
       if ((reach_.from(me, peer) & reach_.from(peer, me) & can_atomics) != 0)
         flag |= kernel_check::has_atomics;
       flags.push_back(static_cast<std::byte>(flag));
@@ -146,7 +147,7 @@ check_pairs_by_kernels(PeGpu& gpu, const TransportReach& reach, int transport,
                        const std::function<std::vector<std::string>(const std::string&)>& gather) {
   KernelCheck check(gpu, reach);
   KernelFindings findings;
-  // One that cannot launch kernels must not leave the others waiting for its.
+  // If a PE cannot launch kernels, the others must not wait for its kernels.
   const std::vector<std::string> problems = gather(check.try_to_start(Step::prepare));
   for (std::size_t pe = 0; pe < problems.size() && findings.problem.empty(); ++pe)
     if (!problems[pe].empty())

@@ -1,4 +1,4 @@
-// What all PEs say of their GPUs, put together.
+// Merges what all PEs report about their GPUs.
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -50,7 +50,8 @@ CheckRow row_of(const char* id, const char* title, std::string reason, std::stri
 }
 
 CheckRow devices_row(const std::vector<SentGpu>& sent, const std::vector<PeHost>& hosts) {
-  // By host name, machine and address: the name comes first for the order of the row's evidence.
+  // By host name, machine and address. The name is first, because it orders the evidence of the
+  // row.
   std::map<std::tuple<std::string, std::uint64_t, std::string>, std::vector<std::string>> pes;
   std::set<std::string> names;
   std::size_t most = 0;
@@ -84,8 +85,8 @@ CheckRow heap_row(const std::vector<SentGpu>& sent) {
                 "SHMEMCTL_HEAP");
 }
 
-/// Whether the reason is that of NICs. Transports without NICs give as reason that they access host
-/// memory only.
+/// Whether the reason comes from a transport with NICs. Transports without NICs give as reason that
+/// they access only host memory.
 bool names_nics(const std::string& answers) {
   static constexpr std::string_view names[] = {"ibrc: ", "ibdevx: ", "ibgda: ", "libfabric: "};
   return std::any_of(std::begin(names), std::end(names), [&](std::string_view name) {
@@ -99,8 +100,8 @@ bool names_nics(const std::string& answers) {
   });
 }
 
-/// A job with NICs that stages GPU memory nevertheless, with the reason of its NICs. Staging by
-/// request (GPUDIRECT=off), or without NICs, is no finding.
+/// Adds a finding if the job has NICs but stages GPU memory nevertheless, with the NICs' reason.
+/// Staging on request (GPUDIRECT=off) or without NICs is not a finding.
 void add_staged(const std::string& reason, Findings& findings) {
   const std::string marker = "proxy over staged: ";
   const std::size_t at = reason.find(marker);
@@ -118,7 +119,7 @@ void add_staged(const std::string& reason, Findings& findings) {
                         "missing; SHMEMCTL_GPUDIRECT=off if it is meant to be so"});
 }
 
-/// Whom kernels reach, and how: a PE itself is not counted.
+/// Adds which PEs kernels reach, and how. A PE itself is not counted.
 void add_paths(const std::vector<SentGpu>& sent, GpuSummary& summary) {
   std::map<std::pair<std::string, std::string>, std::vector<PePair>> routes;
   std::vector<PePair> missing;

@@ -15,10 +15,10 @@ namespace shmemctl {
 
 namespace {
 
-/// Nodes from `first` to `last`.
+/// Nodes from `first` to `second`, inclusive.
 using NodeRange = std::pair<std::int32_t, std::int32_t>;
 
-/// A NetworkUse on its way to other PEs.
+/// A NetworkUse as it is sent to other PEs.
 struct SentUse {
   struct SentLink {
     std::string first, second;
@@ -55,7 +55,7 @@ const Transport* transport_named(const Runtime& runtime, const std::string& name
   return nullptr;
 }
 
-/// The transports whose NICs carry what this PE sends to that one.
+/// The transports whose NICs carry what this PE sends to `pe`.
 std::vector<const Transport*> carriers_to(Runtime& runtime, int pe) {
   std::vector<const Transport*> carriers;
   const auto slot = static_cast<std::size_t>(pe);

@@ -53,7 +53,7 @@ std::vector<PairFailure> check_pairs(const PairWorld& world) {
     world.sync();
     now.verify();
   }
-  world.sync(); // the area must not be freed while another PE still looks at it
+  world.sync(); // the memory must not be freed while another PE still verifies it
   return failures;
 }
 

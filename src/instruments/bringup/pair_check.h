@@ -1,4 +1,5 @@
-// Put, get, atomics and put-with-signal between every ordered pair, verified by the target's loads.
+// Put, get, atomics and put-with-signal between every ordered pair of PEs. The target verifies them
+// by loads from its memory.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@ enum class PairOp : std::uint8_t { put, get, fetch_add, compare_swap, put_signal
 inline constexpr int pair_ops = 5;
 /// "put", "get", "fetch-add", "compare-swap", "put-signal".
 const char* to_string(PairOp op);
-/// What a transport must be able to do for it.
+/// The capability that a transport needs for the operation.
 unsigned needed_capability(PairOp op);
 
 /// One transfer that did not do what it should.
@@ -26,35 +27,35 @@ struct PairFailure {
   PairOp op = PairOp::put;
   int source = 0, target = 0; ///< the pair that is to blame
   std::uint64_t size_bytes = 0, offset_bytes = 0;
-  /// Hexadecimal, from the offset on; "" if the kind of failure has none.
+  /// Bytes in hexadecimal, from the offset on; "" for failures without bytes.
   std::string expected, found;
-  std::string note; ///< what the failure means, one clause
+  std::string note; ///< what the failure means, as one clause
   bool operator==(const PairFailure&) const = default;
 };
 
-/// What the check of one transport needs. All PEs call with the same layout and capabilities.
+/// What the check of one transport needs. All PEs pass the same layout and capabilities.
 struct PairWorld {
   Rma& rma;                    ///< uses the tested transport for every PE that it reaches
   int transport = 0;           ///< number of the transport, part of the patterns
   std::byte* buffer = nullptr; ///< symmetric, of CheckBuffer::size_bytes()
   const CheckBuffer& layout;
-  /// Capabilities from one PE to another, the same on all PEs.
+  /// Capabilities of the transport from one PE to another; the same on all PEs.
   std::function<unsigned(int source, int target)> capabilities;
-  /// Barrier over all PEs that orders memory; not by the transport under test alone, which may
-  /// be broken.
+  /// Barrier over all PEs that also orders memory. It must not depend on the tested transport,
+  /// which may be broken.
   std::function<void()> sync;
-  /// Before each round.
+  /// Called before each round.
   std::function<void(int round)> announce = {};
-  /// How long a target looks out for a signal before it asks whether the source is done.
+  /// How long a target waits for a signal before it asks whether the source is done.
   double signal_timeout_s = 2;
-  /// By PairOp: what this PE spends on each operation and on verifying it, without waiting for the
-  /// others, is added; nullptr: to nothing.
+  /// By PairOp: the time that this PE spends on each operation and its verification, without waits
+  /// for other PEs, is added here. nullptr: not measured.
   std::array<double, pair_ops>* time_s = nullptr;
 };
 
-/// Collective. What this PE saw go wrong, as source or as target; at most `max_failures`, in the
-/// order of rounds. An operation that throws is a failure of its pair, unless the job has failed
-/// or a deadline has passed: that is thrown on.
+/// Collective. Returns what this PE saw fail, as source or as target: at most `max_failures`, in
+/// the order of rounds. An operation that throws is a failure of its pair, unless the job has
+/// failed or a deadline has passed; then the error is passed on.
 std::vector<PairFailure> check_pairs(const PairWorld& world);
 inline constexpr std::size_t max_failures = 4096;
 

@@ -1,4 +1,4 @@
-// What a PE does as the source of a round.
+// The operations of a PE as the source of a round.
 #include "src/instruments/bringup/pair_round.h"
 
 #include <algorithm>
@@ -104,7 +104,8 @@ void PairRound::attempt(PairOp op, std::size_t size_bytes, Operation operation) 
   try {
     operation();
   } catch (const Error& error) {
-    world_.rma.health().check(); // if the job has failed, this pair is not to blame
+    // Throws if the job has failed, because then this pair is not to blame.
+    world_.rma.health().check();
     if (error.code() == ExitCode::deadline)
       throw;
     fail(op, pe_, target_, size_bytes, error.message());
@@ -177,7 +178,7 @@ void PairRound::compare_swap(AtomicTarget cell, std::uint8_t width_bytes) {
     if (cut(old, width_bytes) != cut(before, width_bytes))
       fail_returned(PairOp::compare_swap, width_bytes, before, old,
                     "the old value that it returned");
-    // One that does not match must change nothing.
+    // A compare-and-swap whose comparison fails must change nothing.
     old = swap(before, ~after);
     if (cut(old, width_bytes) != cut(after, width_bytes))
       fail_returned(PairOp::compare_swap, width_bytes, after, old,
@@ -192,7 +193,7 @@ void PairRound::put_signal_all() {
     std::byte* from = at(layout.staging[i].payload(0));
     fill_pattern(key(PairOp::put_signal, pe_, target_, size_bytes), from, size_bytes);
     auto* signal = reinterpret_cast<std::uint64_t*>(at(layout.signal_offset(pe_, i)));
-    // The cell was 0, so both ways end with the same value.
+    // The cell was 0, so set and add lead to the same value.
     attempt(PairOp::put_signal, size_bytes, [&] {
       world_.rma.put_signal(at(layout.put_signal[i].payload(pe_)), from, size_bytes, signal,
                             signal_value(pe_, target_, i),

@@ -1,4 +1,4 @@
-// What a PE does as the target of a round: it verifies its own memory.
+// The part of a PE as the target of a round: it verifies its own memory.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -48,7 +48,7 @@ std::string arrived_at(int pe) {
 } // namespace
 
 std::uint64_t PairRound::signal_value(int source, int target, std::size_t size_index) const {
-  // Never 0, which the cell holds before.
+  // Never 0, which is the cell's initial value.
   return pattern_word(key(PairOp::put_signal, source, target, 8), 1000 + size_index) | 1U;
 }
 
@@ -98,7 +98,7 @@ void PairRound::await_signals() {
     world_.rma.wait([&] { return signal_arrived(i) || end.passed(); }, "pair check: signal",
                     source_);
     if (!signal_arrived(i)) {
-      signals_missed_ = true; // verify() says which, once the source is known to be done
+      signals_missed_ = true; // verify() reports which one, when the source is known to be done
       return;
     }
     signal_seen_[i] = true;
@@ -121,11 +121,12 @@ void PairRound::verify() {
     for (std::size_t i = 0; i < layout.n_sizes(); ++i)
       verify_section(PairOp::put_signal, layout.put_signal[i], signal_seen_[i]);
   });
-  // the bytes were read; the next round has other data
+  // The bytes were read; the next round uses different data.
   for (const CheckSection& section : layout.get)
     std::fill_n(at(section.payload(source_)), section.size_bytes, sentinel);
   timed(PairOp::put_signal, [this] { verify_signals(); });
-  timed(PairOp::fetch_add, [this] { verify_atomics(); }); // few words: not told apart
+  // Few words, so that their time is not split between the two operations.
+  timed(PairOp::fetch_add, [this] { verify_atomics(); });
 }
 
 void PairRound::verify_section(PairOp op, const CheckSection& section, bool payload_was_verified) {
@@ -149,7 +150,7 @@ void PairRound::verify_slot_of_others(PairOp op, const CheckSection& section, st
   if (!sentinel_difference(begin, section.stride_bytes))
     return;
   const std::byte* found = begin + section.payload_bytes;
-  // With a slot for each PE the place tells whose it is, also if it is one byte only.
+  // If each PE has its own slot, the slot identifies the source, even for a single byte.
   const int stray = section.slots == static_cast<std::size_t>(world_.rma.n_pes())
                         ? static_cast<int>(slot)
                         : stray_source(op, found, section.size_bytes);
@@ -173,7 +174,7 @@ void PairRound::fail_stray(PairOp op, int stray, const std::byte* found, std::si
 }
 
 int PairRound::stray_source(PairOp op, const std::byte* found, std::size_t size_bytes) const {
-  constexpr std::size_t enough_bytes = 8; // fewer could be chance
+  constexpr std::size_t enough_bytes = 8; // fewer bytes could match by chance
   if (size_bytes < enough_bytes)
     return -1;
   const int n_pes = world_.rma.n_pes();
@@ -246,7 +247,7 @@ void PairRound::verify_idle_cells(const CheckSection& section, PairOp first, Pai
     for (std::size_t i = 0; op == PairOp::put_signal && i < world_.layout.n_sizes(); ++i)
       is_late = is_late || load<std::uint64_t>(at(world_.layout.signal_offset(other, i))) ==
                                signal_value(other, pe_, i);
-    if (other == source_) // a write next to the word
+    if (other == source_) // something was written next to the word
       fail(op, other, pe_, 8, outside);
     else if (is_late)
       fail(op, other, pe_, 8, late);

@@ -140,7 +140,7 @@ std::vector<PePair> unreachable_pairs(const std::vector<TransportReach>& transpo
         target = reaches->end_of_run(source, target);
         continue;
       }
-      // a PE alone has no other PE through which it can be shown
+      // A job of one PE has no other pair that could show that the PE is unreachable.
       if (source != target || n_pes == 1)
         pairs.emplace_back(source, target);
       ++target;

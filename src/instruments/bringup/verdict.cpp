@@ -11,7 +11,7 @@ namespace shmemctl {
 
 namespace {
 
-/// With at most 200 bytes of note each, they stay far below 1 MiB.
+/// With at most 200 bytes of note each, these failures stay far below 1 MiB.
 constexpr std::size_t max_details = 256;
 constexpr int max_matrix_pes = 32;
 constexpr int max_matrix_nodes = 64;
@@ -21,13 +21,13 @@ auto order(const PairFailure& failure) {
                   failure.offset_bytes, failure.note, failure.expected, failure.found);
 }
 
-/// One of this job.
+/// Whether both PEs of the failure are PEs of this job.
 bool is_of_job(const PairFailure& failure, int n_pes) {
   return failure.source >= 0 && failure.source < n_pes && failure.target >= 0 &&
          failure.target < n_pes;
 }
 
-/// Worse ones are greater.
+/// Ordered from best to worst.
 enum class Cell { self, verified, unreached, wrong };
 char mark(Cell cell) {
   switch (cell) {

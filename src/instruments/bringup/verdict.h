@@ -1,4 +1,4 @@
-// What all PEs found, put together: the same on every PE.
+// The results of all PEs, merged; the same on every PE.
 #pragma once
 
 #include <array>
@@ -17,34 +17,37 @@ struct BringupVerdict {
   /// Failures of all PEs, sorted by transport, then pair. Identical ones that several PEs reported
   /// are listed once.
   std::vector<PairFailure> failures;
-  std::vector<PePair> unreachable; ///< by no transport
+  std::vector<PePair> unreachable; ///< pairs that no transport reaches
   std::string advice;              ///< RemoteChoice::advice
-  /// Why kernels of a job with GPUs could not be launched; "" if they could, or there are none.
+  /// Why kernels could not be launched in a job with GPUs; "" if they could, or if there are no
+  /// GPUs.
   std::string kernels_problem;
-  /// By transport and PairOp: what this PE spent on it (PairWorld::time_s). Not of kernels, which
-  /// do everything at the same time.
+  /// By transport and PairOp: the time that this PE spent on it (PairWorld::time_s). Not for
+  /// kernels, which do all operations at the same time.
   std::vector<std::array<double, pair_ops>> time_s;
   bool passed() const { return failures.empty() && unreachable.empty() && kernels_problem.empty(); }
 };
 
 void serialize(Archive& archive, PairFailure& failure);
-/// This PE's failures as message of at most 1 MiB: after the first 256, pairs without details.
+/// This PE's failures as a message of at most 1 MiB: after the first 256 failures, only pairs
+/// without details.
 std::string failures_message(const std::vector<PairFailure>& failures);
-/// @param messages failures_message() of every PE. Throws Error (unavailable) for a malformed one.
+/// @param messages failures_message() of every PE. Throws Error (unavailable) for a malformed
+/// message.
 std::vector<PairFailure> merge_failures(const std::vector<std::string>& messages);
 
 /// One clause: "put of 4096 bytes from PE 1 to PE 3 by shm: byte 17 and on: expected 0a1b, found
 /// a5a5 (nothing arrived)".
 std::string describe(const PairFailure& failure, const std::string& transport_name);
 
-/// Distinct pairs that `op` failed for by this transport.
+/// The distinct pairs for which `op` failed on this transport.
 std::vector<PePair> failed_pairs(const BringupVerdict& verdict, int transport, PairOp op);
-/// How many ordered pairs can be checked with `op` by this transport.
+/// The number of ordered pairs for which `op` can be checked on this transport.
 std::size_t checkable_pairs(const TransportReach& transport, PairOp op);
 
-/// One transport's matrix as text: rows are sources. '+' is verified, 'x' wrong, '.' not reached,
-/// '-' a PE that does not reach itself by it. More than 32 PEs are collapsed to nodes (by PE:
-/// `node_of`), where the worst pair counts.
+/// One transport's matrix as text; rows are sources. '+' means verified, 'x' wrong, '.' not
+/// reached, '-' a PE that does not reach itself by this transport. With more than 32 PEs, the
+/// matrix is by node (`node_of` each PE), and each cell shows its worst pair.
 std::string matrix_text(const BringupVerdict& verdict, int transport,
                         const std::vector<int>& node_of);
 

@@ -34,7 +34,7 @@ std::string how_it_ended(const JobItem& item, const ChildResult& child, const Re
 }
 
 Finding failure_of(const JobItem& item, const ChildResult& child, const Report& part) {
-  // After a timeout its error line only reports the SIGTERM that run_child() sent.
+  // After a timeout the job's error line only reports the SIGTERM that run_child() sent.
   const std::string error_line = child.timed_out ? "" : line_after(child.err, error_prefix);
   const std::string fix = child.timed_out ? "" : line_after(child.err, fix_prefix);
   return {"check-" + item.id, Severity::error, item.id,
@@ -48,7 +48,7 @@ std::string count_of(const Findings& findings, Severity severity, const std::str
   return count == 0 ? "" : std::to_string(count) + " " + word + (count == 1 ? "" : "s");
 }
 
-/// Whether something is wrong that no finding reports: a job that verified nothing has not passed.
+/// Whether something is wrong that no finding reports. A job that verified nothing has not passed.
 bool failed_silently(const ChildResult& child, const Report& part) {
   if (has_error(part.findings))
     return false;
@@ -96,7 +96,8 @@ void add_row(const std::string& id, const std::string& title, const Findings& fi
   report.checks.push_back(row);
 }
 
-/// Few sizes and short samples, or many sizes for half a second each.
+/// Adds options for few sizes and short samples or, for a soak, for many sizes of half a second
+/// each.
 void add_effort(JobItem& bench, int level) {
   if (level < soak_level)
     bench.arguments.emplace_back("--quick");
@@ -144,7 +145,7 @@ JobItem gpu_job(int level) {
                  "--initiator", "gpu"},
                 level >= soak_level ? 400.0 : 30.0};
   add_effort(bench, level);
-  add_output(bench, "512M"); // messages of 64 MiB, and the link's measurement beside them
+  add_output(bench, "512M"); // for messages of 64 MiB, and the measurement of the link
   return bench;
 }
 
@@ -166,7 +167,7 @@ Report absorb(const JobItem& item, const ChildResult& child, Report& report) {
   } catch (const Error&) {
     part = Report{};
   }
-  // A job that was ended for its time reports the signal that run_child() sent.
+  // If a job timed out, its finding only reports the signal that run_child() sent.
   if (child.timed_out)
     std::erase_if(part.findings,
                   [](const Finding& finding) { return finding.id == "run-aborted"; });

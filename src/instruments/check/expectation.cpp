@@ -1,4 +1,4 @@
-// What a node of one type must have: recorded on a good node, compared with every other one.
+// What a node of one type must have: recorded on a good node, and compared with every other node.
 #include "src/instruments/check/expectation.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr int format_version = 1;
 constexpr const char* record_anew = "record the file anew on a good node: shmemctl check "
                                     "--record-expect FILE";
 
-/// A pattern that only this text fits.
+/// A pattern that matches only this text.
 std::string literal(const std::string& text) {
   std::string pattern;
   for (const char letter : text)
@@ -35,7 +35,7 @@ std::string literal(const std::string& text) {
   return pattern;
 }
 
-/// Nothing for an unknown value: an empty text, or the 0 that virtual machines report for a link.
+/// Omits unknown values: an empty text, or the 0 that virtual machines report for a link.
 template <class T>
 void put(Json& object, const char* key, const Fact<T>& fact) {
   if constexpr (std::is_same_v<T, std::string>) {
@@ -103,8 +103,8 @@ std::string record_expectation(const Node& node, const json& host) {
 
 namespace {
 
-/// Reads one object of the file; complains about what it does not know, so that a misspelled key is
-/// not taken for "not compared".
+/// Reads one object of the file. Rejects unknown keys, so that a misspelled key is not simply
+/// ignored.
 class Members {
 public:
   Members(const json& object, std::string place, const std::string& file)
@@ -113,7 +113,7 @@ public:
       complain(place_, "expected an object in braces");
   }
 
-  /// @throws Error for every key that was not asked for.
+  /// @throws Error for every key that has not been requested.
   void finish() const {
     for (const auto& [key, value] : object_.items())
       if (!asked_.contains(key))
@@ -156,7 +156,7 @@ public:
     return value->get<double>();
   }
 
-  /// Each item of a list, with its place.
+  /// Calls take(item, place) for each item of a list.
   template <class Take>
   void items(const char* key, Take&& take) {
     const json* value = find(key);
@@ -270,7 +270,7 @@ std::string reason_of(const std::string& origin) {
   return origin.empty() ? "" : " (" + printable(origin, 80) + ")";
 }
 
-/// Collects what differs, and the first thing to do about it.
+/// Collects differences, and the fix of the first one.
 class Differences {
 public:
   void text(const char* what, const std::optional<std::string>& pattern,
@@ -367,7 +367,7 @@ Differences differences_of(const ExpectedDevice& expected, const InventoryDevice
   return differences;
 }
 
-/// The devices of one kind, each of which is taken for at most one expected device.
+/// The devices of one kind. Each is matched with at most one expected device.
 class Inventory {
 public:
   Inventory(std::vector<InventoryDevice> found, const char* kind, Findings& findings)
@@ -377,7 +377,7 @@ public:
     for (const ExpectedDevice& device : expected)
       if (device.is_named())
         compare_named(device);
-    // Those that fit before those that do not, so that one device that differs is named alone.
+    // Devices that match are taken first, so that a device that differs is reported alone.
     std::vector<int> lacking;
     for (const ExpectedDevice& device : expected)
       lacking.push_back(device.is_named() ? 0 : device.count - take_fitting(device));
@@ -423,7 +423,8 @@ private:
     return count;
   }
 
-  /// Devices that are left over stand for those that are lacking; beyond them some are missing.
+  /// Reports remaining devices as differing from the expected ones; if there are too few, the rest
+  /// is missing.
   void compare_rest(const ExpectedDevice& device, int lacking) {
     for (std::size_t i = 0; i < found_.size() && lacking > 0; ++i)
       if (!taken_[i]) {

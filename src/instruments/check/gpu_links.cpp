@@ -14,15 +14,16 @@ namespace shmemctl {
 
 namespace {
 
-/// A measured pair with what the node model says about it.
+/// A measured pair, and what the node model says about it.
 struct Pair {
   const cuda::LinkSample* sample = nullptr;
-  std::string source, target;       ///< "GPU0" in PCI bus order; the address of one that is unknown
+  /// "GPU0", in PCI bus order; the PCI address if the GPU is not in the model.
+  std::string source, target;
   std::string declared;             ///< "NV18"; "?" if unknown
   std::optional<PathClass> path;    ///< path class that `declared` stands for
   std::optional<double> median_us;  ///< median time of one copy
-  std::optional<double> speed_GBps; ///< by the median
-  /// The NVLink that is declared to join them, with its rate.
+  std::optional<double> speed_GBps; ///< computed from the median
+  /// The NVLink that joins them by the node model, with its rate.
   std::optional<bench::LinkLimit> nvlink;
 
   std::string text() const { return source + " -> " + target; }

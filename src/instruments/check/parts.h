@@ -9,20 +9,20 @@ namespace shmemctl {
 inline constexpr int default_level = 2;
 inline constexpr int soak_level = 3;
 
-/// A part of `check`: it has one line of the verdict.
+/// A part of `check`, which has one line of the verdict.
 struct CheckPart {
   const char* id;
   const char* title;
   int level; ///< the lowest --level at which it runs
 };
-/// In the order in which they run. --expect adds another one: parts_of().
+/// All parts in the order in which they run, without that of --expect, which parts_of() adds.
 const std::vector<CheckPart>& check_parts();
-/// The part that compares the node with the file of --expect, before all others.
+/// The part that compares the node with the file of --expect; it runs before all others.
 inline constexpr const char* expect_part = "expect";
-/// What the part of this id verifies; "" for none.
+/// What the part with this id verifies; "" if there is none.
 std::string part_title(const std::string& id);
 
-/// What the command line chose.
+/// The selection of parts on the command line.
 struct PartChoice {
   int level = default_level;
   std::vector<std::string> only, skip; ///< ids
@@ -30,14 +30,14 @@ struct PartChoice {
   bool expects = false; ///< --expect is given
 };
 
-/// The parts that this choice is made from, in the order in which they run.
+/// The parts that can run with this choice of options, in the order in which they run.
 std::vector<CheckPart> parts_of(const PartChoice& choice);
 
-/// Throws Error (usage), with the nearest spelling, for an id that no part has, for a choice that
-/// leaves none, and for expect in `only` without --expect.
+/// Throws Error (usage), with the nearest spelling, for an unknown id, for a choice that leaves no
+/// part, and for expect in `only` without --expect.
 void require_parts(const PartChoice& choice);
 
-/// Why the part does not run; empty if it does. `only` runs parts of higher levels, too.
+/// Why the part does not run; "" if it does. `only` also runs parts of levels above choice.level.
 /// @param failed the first part that failed; "" if none has
 std::string why_skipped(const PartChoice& choice, const CheckPart& part, const std::string& failed);
 

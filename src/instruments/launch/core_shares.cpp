@@ -14,7 +14,7 @@ namespace {
 constexpr const char* nvidia_vendor = "0x10de";
 constexpr long long display_class = 0x03; // VGA and 3D controllers
 
-/// "Cpus_allowed_list:	0-7" of /proc/self/status.
+/// Parses the line "Cpus_allowed_list: 0-7" of /proc/self/status.
 std::optional<CpuSet> allowed_cpus_of(const Sysroot& sysroot) {
   const std::string key = "Cpus_allowed_list:";
   for (const std::string& line : split(sysroot.read("/proc/self/status").value_or(""), '\n'))
@@ -23,7 +23,8 @@ std::optional<CpuSet> allowed_cpus_of(const Sysroot& sysroot) {
   return std::nullopt;
 }
 
-/// The CPUs of the control group: a container's limit is not a choice made for this process.
+/// The CPUs of the control group. A container's limit does not mean that somebody restricted this
+/// process.
 std::optional<CpuSet> cpus_of_group(const Sysroot& sysroot) {
   std::string group, group_v1;
   for (const std::string& line : split(sysroot.read("/proc/self/cgroup").value_or(""), '\n')) {
@@ -47,7 +48,7 @@ std::string value_of(const Environment& environment, const std::string& name) {
   return found == environment.end() ? "" : found->second;
 }
 
-/// The GPUs that each PE takes; empty if a list does not consist of numbers.
+/// The GPU of each PE; nothing if a list does not consist of numbers.
 std::optional<std::vector<int>> gpus_of_pes(const Environment& environment, int n_gpus, int n_pes) {
   std::vector<int> visible;
   for (int i = 0; i < n_gpus; ++i)
@@ -73,7 +74,7 @@ std::optional<std::vector<int>> gpus_of_pes(const Environment& environment, int 
   return gpus;
 }
 
-/// The cores of one NUMA node that may be used, and the PEs that get them.
+/// The usable cores of one NUMA node, and the PEs that share them.
 struct NumaShare {
   std::vector<CpuSet> cores;
   std::vector<std::size_t> pes;
@@ -143,7 +144,7 @@ CoreShares share_cores(const CpuLayout& layout, const CpuSet& allowed,
 std::vector<int> gpu_numa_nodes(const Sysroot& sysroot) {
   const std::string folder = "/sys/bus/pci/devices";
   std::vector<std::string> addresses = sysroot.list(folder);
-  std::sort(addresses.begin(), addresses.end()); // hexadecimal: 3a sorts after 18
+  std::sort(addresses.begin(), addresses.end()); // sorts hexadecimal numbers, too: 3a after 18
   std::vector<int> nodes;
   for (const std::string& address : addresses) {
     const std::string device = folder + "/" + address;

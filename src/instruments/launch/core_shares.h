@@ -1,4 +1,4 @@
-// CPU binding of `run`: each PE gets cores of its own, near its GPU.
+// CPU binding of `run`: each PE gets its own cores, near its GPU.
 #pragma once
 
 #include <string>
@@ -10,29 +10,31 @@
 
 namespace shmemctl {
 
-/// What PEs are bound to.
+/// The CPUs that PEs are bound to.
 struct CoreShares {
-  std::vector<CpuSet> cpus; ///< by PE; empty: they are not bound
+  std::vector<CpuSet> cpus; ///< by PE; empty: PEs are not bound
   std::string
-      reason; ///< why they are not bound, as a clause; otherwise the criterion of the binding
+      reason; ///< why PEs are not bound, as a clause; otherwise the criterion of the binding
 };
 
 /// Divides the allowed cores: each PE gets at least one, PEs of a NUMA node share its cores evenly,
-/// and no two PEs share a core. A PE's remaining cores are for the threads that it starts. Not
-/// bound if there are more PEs than cores.
-/// @param numa_of_pe where each PE's GPU is; -1: anywhere, distributed over the nodes in order
+/// and no two PEs share a core. A PE's additional cores are for the threads that it starts. PEs are
+/// not bound if there are more PEs than cores.
+/// @param numa_of_pe NUMA node of each PE's GPU; -1: any node, in which case PEs are distributed
+/// over the nodes in order
 CoreShares share_cores(const CpuLayout& layout, const CpuSet& allowed,
                        const std::vector<int>& numa_of_pe);
 
-/// The NUMA node of each NVIDIA GPU, by PCI address; -1 where the kernel does not know.
+/// The NUMA node of each NVIDIA GPU, in the order of PCI addresses; -1 if the kernel does not know
+/// it.
 std::vector<int> gpu_numa_nodes(const Sysroot& sysroot);
 
-/// The CPU sets for a job of this process. Not bound: a job of one PE, which has all cores anyway;
-/// a process whose affinity is already restricted within its machine or container; and if
-/// PROXY_CPUS names CPUs.
+/// The CPU sets for a job that this process starts. PEs are not bound if there is only one PE,
+/// which has all cores anyway; if the affinity of this process is already restricted within its
+/// machine or container; or if PROXY_CPUS names CPUs.
 CoreShares choose_core_shares(const Sysroot& sysroot, const Environment& environment, int n_pes);
 
-/// For --verbose: a line for each PE, or the reason why they are not bound.
+/// For --verbose: a line for each PE, or the reason why PEs are not bound.
 std::string to_text(const CoreShares& shares, const CpuLayout& layout);
 
 } // namespace shmemctl

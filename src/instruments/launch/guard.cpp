@@ -19,7 +19,7 @@ namespace {
 
 constexpr char goodbye = '\x04';
 
-/// The guard must not hold inherited pipes open.
+/// Closes inherited descriptors, so that the guard does not hold pipes open.
 void close_all_but(int kept) {
   const int null = ::open("/dev/null", O_RDWR);
   for (int standard = 0; standard <= 2 && null >= 0; ++standard)
@@ -36,7 +36,7 @@ void close_all_but(int kept) {
       ::close(other);
 }
 
-/// What was written into the pipe until its end; returns early at a goodbye.
+/// What was written to the pipe until its end. Returns early at a goodbye.
 std::string read_all(int pipe) {
   std::string text;
   char part[512];
@@ -52,7 +52,8 @@ std::string read_all(int pipe) {
   }
 }
 
-/// New processes may start while others are killed, so two scans in a row must find nothing.
+/// Repeats until two scans in a row find nothing, because new processes may start while others are
+/// killed.
 void kill_all_with(const std::string& entry) {
   constexpr int max_rounds = 500;
   int quiet_rounds = 0;
@@ -65,13 +66,13 @@ void kill_all_with(const std::string& entry) {
       found = true;
     }
     quiet_rounds = found ? 0 : quiet_rounds + 1;
-    // wait until the kernel has ended the processes
+    // Wait until the kernel has ended the processes.
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
 
 [[noreturn]] void run_guard(int pipe) {
-  ::setsid(); // leave the terminal's process group and its signals
+  ::setsid(); // leaves the terminal's process group, so that the guard does not get its signals
   ::prctl(PR_SET_NAME, "shmemctl-guard", 0, 0, 0);
   close_all_but(pipe);
   const std::string text = read_all(pipe);
@@ -101,7 +102,7 @@ Guard::Guard() {
 }
 
 Guard::~Guard() {
-  // The write cannot block: the pipe holds one short line.
+  // The write cannot block: the pipe contains one short line.
   while (::write(pipe_.get(), &goodbye, 1) < 0 && errno == EINTR) {
   }
   pipe_.reset();

@@ -1,4 +1,4 @@
-// A small process that outlives a killed launcher and kills the processes that it left behind.
+// A small process that outlives a killed launcher and kills the processes that the launcher left.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace shmemctl {
 
-/// Holds the read end of a pipe whose write end only this process has. When that closes without a
-/// goodbye, every process that carries the watched entry in its environment gets SIGKILL. A
-/// process that cleared its environment is not found.
+/// The guard holds the read end of a pipe; only this process has the write end. If the pipe closes
+/// without a goodbye, the guard sends SIGKILL to every process whose environment contains the
+/// watched entry. It does not find processes that have cleared their environment.
 class Guard {
 public:
-  /// Forks; call while this process has one thread. Throws Error (unavailable).
+  /// Forks the guard; must be called while this process has one thread. Throws Error (unavailable).
   Guard();
   /// Says goodbye to the guard and reaps it.
   ~Guard();

@@ -113,7 +113,7 @@ void LaunchJob::read_progress() {
   if (!words.empty())
     status_->say(words);
   else
-    progress_.reset(); // readable, but empty: PE 0 has ended
+    progress_.reset(); // the pipe is readable, but empty: PE 0 has ended
 }
 
 void LaunchJob::show_progress() {
@@ -154,7 +154,7 @@ void LaunchJob::handle(int signal) {
   if (signal != SIGWINCH && signal != SIGUSR1 && signal != SIGUSR2)
     result_.forwarded.push_back(signal);
   if (stage_ == Stage::draining && (signal == SIGINT || signal == SIGTERM || signal == SIGHUP)) {
-    stage_ = Stage::done; // the output's reader has fallen behind: PEs wait
+    stage_ = Stage::done; // all PEs have ended, but the reader of the output is too slow
     return;
   }
   if (again) {
@@ -201,8 +201,9 @@ void LaunchJob::reap() {
 
 namespace {
 
-/// PEs that learn of a failure may end before the one that failed is reaped. A signal is a cause
-/// rather than an effect; the exit codes of a lost PE and of a passed deadline are effects.
+/// How likely it is that this PE caused the job's failure. PEs that learn of a failure may end
+/// before the failed PE is reaped. A signal is a cause rather than an effect; the exit codes for a
+/// lost PE and for a passed deadline are effects.
 int likely_cause(const PeEnd& end) {
   if (end.signal != 0)
     return 2;
@@ -224,7 +225,8 @@ void LaunchJob::note_ends(const std::vector<PeEnd>& batch) {
       input_.close();
     if (end.exit_status == 0)
       continue;
-    // A PE that exits because the job has failed (PE 0 was stopped, say) is not its cause.
+    // A PE that exits because the job has failed (for example because PE 0 was stopped) is not the
+    // cause.
     if (request_.loss_allowed && !own_doing && end.pe != 0 && likely_cause(end) > 0 &&
         (!pes_[0].ended || result_.ends[0].exit_status != 0)) {
       if (end.signal != 0 && !pes_[0].ended)
@@ -238,7 +240,8 @@ void LaunchJob::note_ends(const std::vector<PeEnd>& batch) {
   }
   if (first < 0 || result_.timed_out || (own_doing && result_.first_failed >= 0))
     return;
-  // A PE that ends by a signal that was forwarded to all is a failure only if there is no other.
+  // A PE that ends by a signal which was forwarded to all PEs is a failure only if there is no
+  // other.
   result_.first_failed = first;
   if (stage_ == Stage::running && !own_doing)
     enter(Stage::grace, notice_s);
@@ -248,12 +251,12 @@ void LaunchJob::relay_rest() {
   const bool over = stage_ == Stage::draining;
   for (const Pe& pe : pes_)
     for (OutputStream* stream : {pe.out.get(), pe.err.get()}) {
-      // No process of the job is left: other holders of the pipe are not waited for.
+      // No process of the job is left; other processes that hold the pipe are not waited for.
       if (over && stream->wants_read() && !stream->read() && stream->open())
         stream->close();
       if (stream->holds() || !stream->open())
         stream->pass_on();
-      // The writers get EPIPE: nothing reads stdout any more.
+      // Nothing reads stdout any more: the writers get EPIPE.
       if (out_.given_up() && stream == pe.out.get() && stream->open())
         stream->close();
     }
@@ -322,7 +325,7 @@ bool LaunchJob::anything_left() const {
 
 void LaunchJob::signal_pes(int signal) const {
   for (const Pe& pe : pes_)
-    if (pe.pid > 0 && !pe.ended) // the PE has not been reaped, so its PID is still its own
+    if (pe.pid > 0 && !pe.ended) // not reaped yet, so the PID still belongs to this PE
       ::kill(-pe.pid, signal);
 }
 
@@ -332,7 +335,7 @@ void LaunchJob::signal_everything(int signal) const {
     if (pe.pid > 0 && !pe.ended)
       groups.insert(pe.pid);
   signal_pes(signal);
-  signal_pes(SIGCONT); // a stopped PE could not handle the signal
+  signal_pes(SIGCONT); // a stopped PE cannot handle the signal
   for (const ProcessName& process : descendants(::getpid(), foreign_))
     if (groups.count(::getpgid(process.pid)) == 0) {
       signal_process(process, signal);
@@ -344,12 +347,13 @@ LaunchResult LaunchJob::result() {
   for (std::size_t pe = 0; pe < pes_.size(); ++pe)
     result_.ends[pe].last_words = pes_[pe].err->last_words();
   result_.error_shown = err_.shows_error();
-  // The loss of a PE ended nothing; if no PE reports it, the launcher does.
+  // If the loss of a PE was tolerated and no PE reports a failure, the launcher reports the loss.
   for (const PeEnd& end : result_.ends)
     if (request_.loss_allowed && result_.first_failed < 0 && end.exit_status != 0)
       result_.first_failed = end.pe;
   if (err_.in_mid_line())
-    static_cast<void>(!::write(STDERR_FILENO, "\n", 1)); // for what the caller has to say
+    // So that the caller's messages begin on a new line.
+    static_cast<void>(!::write(STDERR_FILENO, "\n", 1));
   for (const OutputSink* sink : {&out_, &err_})
     if (sink->broken() && sink->error_number() != EPIPE)
       throw system_error(sink == &out_ ? "stdout" : "stderr", "write", sink->error_number(),
@@ -358,7 +362,7 @@ LaunchResult LaunchJob::result() {
     result_.exit_status = static_cast<int>(ExitCode::deadline);
   else if (result_.first_failed >= 0)
     result_.exit_status = result_.ends[static_cast<std::size_t>(result_.first_failed)].exit_status;
-  // Which PE noticed first that the user interrupted them all is chance.
+  // If the user interrupted all PEs, it is chance which of them noticed that first.
   for (const PeEnd& end : result_.ends)
     if (contains(result_.forwarded, SIGINT) && end.exit_status == 128 + SIGINT &&
         !result_.timed_out)
@@ -370,7 +374,8 @@ LaunchResult LaunchJob::result() {
 
 namespace {
 
-constexpr double last_resort_s = 10; ///< for the kernel to end what got SIGKILL
+/// How long the kernel may take to end processes that got SIGKILL.
+constexpr double last_resort_s = 10;
 
 std::set<pid_t> with(std::set<pid_t> set, pid_t more) {
   set.insert(more);
@@ -427,7 +432,7 @@ void LaunchJob::start_all() {
                                   ? find_program(request_.command[0], request_.environment)
                                   : request_.program;
   pes_.resize(static_cast<std::size_t>(request_.n_pes));
-  // If the program cannot be executed, the first PE shows it before others are started.
+  // The first PE is started alone, to see whether the program can be executed at all.
   if (const int error_number = start_pe(0, program).started(); error_number != 0)
     throw cannot_run(request_.command[0], error_number);
   std::vector<Spawned> others;

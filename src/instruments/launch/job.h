@@ -17,7 +17,7 @@
 
 namespace shmemctl {
 
-/// Raises the limit of open files while it exists; children get the previous limit.
+/// Raises the limit of open files while it exists. Children get the previous limit.
 class OpenFilesLimit {
 public:
   explicit OpenFilesLimit(rlim_t wanted);
@@ -30,7 +30,7 @@ private:
   rlimit before_{};
 };
 
-/// One thread, one poll(2) loop. The destructor ends whatever still runs.
+/// Runs in one thread, as a poll(2) loop. The destructor ends all processes that still run.
 class LaunchJob {
 public:
   /// Starts all PEs. Throws Error.
@@ -47,7 +47,7 @@ private:
   using Clock = std::chrono::steady_clock;
   enum class Stage {
     running,
-    grace,    ///< one PE has failed: the others have a second to notice by themselves
+    grace,    ///< a PE has failed; the others have a second to notice that by themselves
     ending,   ///< SIGTERM was sent
     killing,  ///< SIGKILL was sent
     draining, ///< all processes have ended; output remains
@@ -59,12 +59,12 @@ private:
     std::unique_ptr<OutputStream> out, err;
   };
 
-  // job_start.cpp
+  // Starting the PEs.
   void start_all();
   Spawned start_pe(int pe, const std::string& program);
   Environment environment_of(int pe) const;
 
-  // job.cpp
+  // The loop.
   void poll_once();
   int poll_timeout_ms() const;
   void handle_signals();
@@ -73,10 +73,10 @@ private:
   void reap();
   void note_ends(const std::vector<PeEnd>& batch);
   void relay_rest();
-  /// Paints the status line, unless a line of output is not complete.
+  /// Paints the status line, unless the last line of output is incomplete.
   void show_progress();
   void read_progress();
-  /// log(), on a line of its own.
+  /// Clears the status line, and logs a warning.
   void warn(const std::string& message);
   void advance();
   void enter(Stage stage, double seconds);
@@ -94,15 +94,16 @@ private:
   const LaunchRequest& request_;
   SignalGate signals_; // blocked before any thread starts
   Subreaper subreaper_;
-  std::set<pid_t> foreign_; ///< children that this process had before, and the guard process
-  Guard guard_;             // forked while this process has one thread
+  /// Children that this process had before the job, and the guard process.
+  std::set<pid_t> foreign_;
+  Guard guard_; // forked while this process has one thread
   OpenFilesLimit open_files_;
   std::string id_;
   OutputSink out_{1}, err_{2};
   TerminalInput input_;
   std::vector<Pe> pes_;
   std::optional<StatusLine> status_;
-  FileDescriptor progress_; ///< what PE 0 says
+  FileDescriptor progress_; ///< pipe from PE 0 with descriptions of the job's progress
   LaunchResult result_;
   Stage stage_ = Stage::running;
   Clock::time_point stage_end_, job_end_, next_paint_;

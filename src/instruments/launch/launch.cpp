@@ -98,10 +98,10 @@ std::string failure_line(const LaunchResult& result) {
   return with_last_line("PE " + std::to_string(end.pe) + " " + code, end, "its");
 }
 
-// `run` with a given rendezvous, so that tests can do without one.
+// launch() with the default rendezvous; tests use the other overload.
 
 namespace {
-/// A program may initialise OpenSHMEM at any time, so the rendezvous lives as long as the job.
+/// A program may initialise OpenSHMEM at any time, so the rendezvous must live as long as the job.
 constexpr double rendezvous_timeout_s = 7.0 * 86400;
 } // namespace
 

@@ -13,20 +13,22 @@ namespace shmemctl {
 
 struct LaunchRequest {
   std::vector<std::string> command; ///< argv of each PE; argv[0] is looked up in PATH
-  std::string program;              ///< file to execute instead of looking up argv[0]; "": none
+  std::string program;              ///< file to execute, so that argv[0] is not looked up; "": none
   int n_pes = 1;
-  int n_nodes = 1;      ///< virtual nodes, PEs in blocks (sizes differ by at most one)
+  /// Number of virtual nodes, which get blocks of PEs (sizes differ by at most one).
+  int n_nodes = 1;
   bool label = false;   ///< prefix each line of output with "[PE] "
-  double timeout_s = 0; ///< limit of the whole job; 0: none
+  double timeout_s = 0; ///< time limit of the whole job; 0: none
   double grace_s = 3;   ///< between SIGTERM and SIGKILL when the job is ended
-  /// The job continues without PEs that it loses: while PE 0 runs, another PE that is killed or
-  /// fails does not end it, and PE 0's exit decides. Exit codes 3 and 124 mean that the job has
-  /// failed, and still end it.
+  /// The job continues without PEs that it loses: while PE 0 runs, the job does not end if another
+  /// PE is killed or fails, and PE 0's exit code is the job's. Exit codes 3 and 124 mean that the
+  /// job has failed, and still end it.
   bool loss_allowed = false;
-  /// An error of shmemctl or its library that several PEs print identically is passed on once,
+  /// An error of shmemctl or its library that several PEs print identically is passed on only once,
   /// unless lines have labels.
   bool one_error = false;
-  /// A status line on stderr, which is a terminal, shows what PE 0 says that the job is doing.
+  /// A status line on stderr, which must be a terminal, shows what the job is doing, as PE 0
+  /// reports it.
   bool progress = false;
   Environment environment;
   std::vector<CpuSet> cpus = {}; ///< CPUs by PE (core_shares.h); empty: not bound
@@ -41,7 +43,8 @@ struct PeEnd {
 };
 
 struct LaunchResult {
-  int exit_status = 0; ///< 0, or that of the PE that failed first (LaunchRequest::loss_allowed)
+  /// 0, or the exit status of the PE that failed first (see LaunchRequest::loss_allowed).
+  int exit_status = 0;
   int first_failed = -1;
   std::vector<PeEnd> ends;  ///< by PE
   bool error_shown = false; ///< a PE's own error was passed on (LaunchRequest::one_error)
@@ -50,31 +53,34 @@ struct LaunchResult {
   std::vector<int> forwarded; ///< signals that were passed on, in order of arrival
 };
 
-/// Starts the PEs, forwards SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGWINCH, copies their
-/// output line by line (lines are never mixed), and ends every process of the job, also
-/// grandchildren, when one PE fails: SIGTERM, then SIGKILL after the grace period. PEs die with the
-/// launcher, also when that is killed by SIGKILL; a guard process then kills every other process
-/// with the job's id in its environment (a grandchild that has cleared it escapes). A second SIGINT
-/// is a SIGKILL for all. Reaps every child of the calling process, and must be called while that
-/// has one thread. If stdout refuses output (a full disk), the job continues without it for a
-/// while, so that no PE fails for a reason that is not its own. Throws Error (usage: no such
-/// program; unavailable: fork failed, or, at the end, stdout could not be written).
+/// Runs the job: starts the PEs; forwards SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGWINCH;
+/// copies the PEs' output line by line (lines are never mixed); and, if a PE fails, ends every
+/// process of the job, including grandchildren: SIGTERM, then SIGKILL after the grace period. A
+/// second SIGINT sends SIGKILL to all.
+/// PEs die with the launcher, even if it is killed by SIGKILL; a guard process then kills every
+/// other process that has the job's id in its environment (a grandchild that has cleared it
+/// escapes).
+/// Reaps every child of the calling process, which must have only one thread. If stdout refuses
+/// output (a full disk), the job continues without it for a while, so that no PE fails because of
+/// that. Throws Error (usage: no such program; unavailable: fork failed or, at the end, stdout
+/// could not be written).
 LaunchResult launch(const LaunchRequest& request);
 
-/// Starts the rendezvous of the PEs, and returns its UniqueId::text().
+/// Starts the rendezvous of the PEs and returns its UniqueId::text().
 using OpenRendezvous = std::function<std::string()>;
-/// launch() with a rendezvous other than Rendezvous::start_local().
+/// launch() with another rendezvous than Rendezvous::start_local().
 LaunchResult launch(const LaunchRequest& request, const OpenRendezvous& open_rendezvous);
 
 /// One line that says how the job failed: "PE 2 was killed by signal 9 (Killed); its last words:
 /// ..."; "" if it succeeded, or if it was interrupted by a signal from the user.
 std::string failure_line(const LaunchResult& result);
 
-/// Whether all PEs failed with the same exit code and one of them printed why: then the job's
-/// failure line would repeat it.
+/// Whether all PEs failed with the same exit code and one of them printed the reason, so that the
+/// job's failure line would only repeat it.
 bool all_printed_the_same_failure(const LaunchResult& result);
 
-/// Virtual node of a PE: blocks, whose sizes differ by at most one (larger ones first).
+/// The virtual node of a PE. PEs are assigned in blocks whose sizes differ by at most one (larger
+/// blocks first).
 int node_of_pe(int pe, int n_pes, int n_nodes);
 
 } // namespace shmemctl

@@ -62,7 +62,7 @@ void for_each_process(const std::function<void(const ProcessName&)>& visit) {
 } // namespace
 
 bool parse_stat(const std::string& text, ProcessName& process) {
-  constexpr std::size_t start_field = 19; // field 22 of proc(5), counted from the state's (3)
+  constexpr std::size_t start_field = 19; // field 22 of proc(5), counted from the state (field 3)
   const std::size_t open = text.find(" (");
   const std::size_t close = text.rfind(") ");
   if (open == std::string::npos || close == std::string::npos || close < open)
@@ -138,7 +138,7 @@ void signal_process(const ProcessName& process, int signal) {
 #if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
   const FileDescriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0U)));
   if (handle) {
-    if (same()) // the pidfd was opened first, so it refers to the process that is checked now
+    if (same()) // the pidfd was opened before, so it refers to the process that is checked here
       ::syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0U);
     return;
   }

@@ -10,30 +10,31 @@
 
 namespace shmemctl {
 
-/// A process, distinguished by its start time from a later one with the same pid.
+/// A process. Its start time distinguishes it from a later process with the same PID.
 struct ProcessName {
   pid_t pid = 0;
   pid_t parent = 0;
   std::uint64_t start = 0; ///< clock ticks since boot
-  char state = '?';        ///< 'Z' is dead, but not reaped
+  char state = '?';        ///< 'Z': dead, but not reaped
 };
 
-/// One line of /proc/PID/stat; false for anything else. The program's name in it may hold blanks
-/// and parentheses.
+/// Parses /proc/PID/stat; false for anything else. The program's name in it may contain blanks and
+/// parentheses.
 bool parse_stat(const std::string& text, ProcessName& process);
 
-/// All living processes that descend from `root`, itself left out, without the children of `root`
-/// that are in `excluded` and what descends from those. Empty where /proc is not mounted.
+/// All living processes that descend from `root`, without `root` itself, and without those of its
+/// children that are in `excluded` and the descendants of these. Empty if /proc is not mounted.
 std::vector<ProcessName> descendants(pid_t root, const std::set<pid_t>& excluded);
-/// Children of `root`, dead ones included.
+/// Children of `root`, including dead ones.
 std::set<pid_t> children(pid_t root);
-/// All processes whose environment contains `entry` ("NAME=value"), as far as it can be read.
+/// All processes whose environment contains `entry` ("NAME=value"). Processes whose environment
+/// cannot be read are not found.
 std::vector<ProcessName> processes_with(const std::string& entry);
 
 /// Sends a signal if the process is still the one that was named.
 void signal_process(const ProcessName& process, int signal);
 
-/// While it lives, orphaned descendants become children of this process.
+/// While it exists, orphaned descendants become children of this process.
 class Subreaper {
 public:
   Subreaper();

@@ -14,7 +14,8 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::size_t max_line_bytes = 250; ///< below PIPE_BUF: a line is written whole
+/// Below PIPE_BUF, so that a line is written as a whole.
+constexpr std::size_t max_line_bytes = 250;
 
 std::string inode_of(int descriptor) {
   struct stat status {};
@@ -50,7 +51,7 @@ void send_progress(int pipe, const std::string& words) {
     return;
   const std::string line =
       printable(words, max_line_bytes - 1).substr(0, max_line_bytes - 1) + "\n";
-  const SignalsBlocked no_sigpipe; // pending until the thread unblocks it, so it is taken first
+  const SignalsBlocked no_sigpipe; // while blocked, SIGPIPE stays pending, and is consumed below
   if (::write(pipe, line.data(), line.size()) < 0 && errno == EPIPE) {
     sigset_t set;
     ::sigemptyset(&set);

@@ -19,9 +19,9 @@ constexpr std::size_t max_waiting_bytes = std::size_t{256} << 10;
 constexpr std::size_t read_bytes = std::size_t{64} << 10;
 constexpr std::size_t tail_bytes = 4096;
 constexpr auto longest_silence = std::chrono::seconds(1);
-/// Matches poll(2)'s guarantee for a pipe or terminal that could not be reopened.
+/// Largest write to a pipe or terminal that could not be reopened: poll(2) guarantees room for it.
 constexpr std::size_t careful_bytes = 512;
-/// How many bytes a job may write after its output was refused, before it is ended.
+/// How many bytes a job may write after its output was refused, until it is ended.
 constexpr std::size_t max_lost_bytes = std::size_t{64} << 20;
 constexpr std::size_t max_known_errors = 1000;
 constexpr std::string_view error_prefix = "shmemctl: error: ", fix_prefix = "shmemctl: fix: ";
@@ -161,7 +161,7 @@ void OutputStream::pass_on() {
   const std::size_t newline = kept_.rfind('\n');
   std::size_t ready = newline == std::string::npos ? 0 : newline + 1;
   const bool long_line = kept_.size() - ready >= longest_line_bytes;
-  // The rest of a line that has been started need not wait either.
+  // The rest of a line whose beginning was passed on does not wait either.
   const bool continues = sink_.owner_ == this && ready == 0;
   if (style_.at_once || long_line || continues || !open())
     ready = kept_.size();

@@ -23,7 +23,7 @@ bool ignored(int signal) {
 } // namespace
 
 SignalGate::SignalGate() {
-  // Inherited SIG_IGN for SIGCHLD would lose the exit codes of children.
+  // If SIGCHLD stayed ignored, as it may be inherited, the exit codes of children would be lost.
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   ::sigaction(SIGCHLD, &standard, &child_before_);
@@ -33,7 +33,7 @@ SignalGate::SignalGate() {
     if (!ignored(signal))
       sigaddset(&events, signal);
   sigset_t blocked = events;
-  sigaddset(&blocked, SIGPIPE); // a closed reader is seen as EPIPE
+  sigaddset(&blocked, SIGPIPE); // a closed reader is noticed by EPIPE
   pthread_sigmask(SIG_BLOCK, &blocked, &before_);
   descriptor_ = FileDescriptor(::signalfd(-1, &events, SFD_CLOEXEC | SFD_NONBLOCK));
   if (descriptor_)
@@ -45,7 +45,7 @@ SignalGate::SignalGate() {
 }
 
 SignalGate::~SignalGate() {
-  // A signal that is still pending would end this process now.
+  // A signal that is still pending would end this process when it is unblocked.
   sigset_t own;
   sigemptyset(&own);
   for (const int signal : {SIGPIPE, SIGCHLD, SIGCONT, SIGWINCH})
@@ -70,7 +70,7 @@ void SignalGate::stop_here() {
   sigemptyset(&stop);
   sigaddset(&stop, SIGTSTP);
   ::raise(SIGTSTP);
-  // the process is stopped here, by the pending signal
+  // The pending signal stops the process here.
   pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
   pthread_sigmask(SIG_BLOCK, &stop, nullptr);
 }
@@ -94,7 +94,7 @@ void TerminalInput::read() {
   const ssize_t count = ::read(terminal_, line, sizeof line);
   if (count < 0 && (errno == EINTR || errno == EAGAIN))
     return;
-  if (count <= 0) { // end of file was typed, or the terminal has closed
+  if (count <= 0) { // the user typed end of file, or the terminal was closed
     close();
     return;
   }

@@ -1,4 +1,4 @@
-// Signals as events of a descriptor (no signal handlers), and terminal input for PE 0.
+// Signals as events of a descriptor (without signal handlers), and terminal input for PE 0.
 #pragma once
 
 #include <csignal>
@@ -11,7 +11,7 @@ namespace shmemctl {
 
 /// While it exists, the signals that a launcher handles arrive only at descriptor(). Signals that
 /// this process was started to ignore (nohup) stay ignored. Threads that start meanwhile inherit
-/// the mask. The destructor restores everything.
+/// the signal mask. The destructor restores everything.
 class SignalGate {
 public:
   SignalGate(); ///< throws Error (unavailable)
@@ -22,11 +22,11 @@ public:
   int descriptor() const { return descriptor_.get(); }
   /// The next pending signal; nothing if there is none.
   std::optional<int> next();
-  /// Stops this process as SIGTSTP does by default (not at all in an orphaned process group);
-  /// returns when it is continued.
+  /// Stops this process as SIGTSTP does by default (which has no effect in an orphaned process
+  /// group). Returns when the process is continued.
   void stop_here();
-  /// In a child, before exec: mask and dispositions as this process was started with.
-  /// Async-signal-safe.
+  /// In a child, before exec: restores the mask and dispositions with which this process was
+  /// started. Async-signal-safe.
   void restore_in_child() const;
 
 private:
@@ -35,7 +35,8 @@ private:
   FileDescriptor descriptor_;
 };
 
-// Forwards terminal input to PE 0, which is in its own process group and may not read the terminal.
+// Terminal input is forwarded to PE 0, which has its own process group and may not read the
+// terminal.
 
 /// Copies a terminal into a pipe. Reads only while this process is in the foreground, so that a
 /// job in the background is not stopped by SIGTTIN.
@@ -45,11 +46,11 @@ public:
   TerminalInput(int terminal, FileDescriptor pipe);
 
   bool open() const { return static_cast<bool>(pipe_); }
-  /// Poll terminal() for POLLIN; call again periodically, because the foreground changes without
-  /// notice.
+  /// Whether to poll terminal() for POLLIN. Call this again periodically, because the foreground
+  /// process group changes without notice.
   bool wants_read() const;
   int terminal() const { return terminal_; }
-  /// Poll pipe() for POLLOUT.
+  /// Whether to poll pipe() for POLLOUT.
   bool wants_write() const { return open() && !waiting_.empty(); }
   int pipe() const { return pipe_.get(); }
   void read();

@@ -27,21 +27,21 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-/// Everything that the child needs, prepared before fork(): the child may only make system calls.
+/// All that the child needs, prepared before fork(), because the child may only make system calls.
 struct Prepared {
   const char* program;
   char* const* arguments;
   char* const* environment;
   int descriptors[3];
   const rlimit* open_files;
-  const cpu_set_t* cpus; ///< nullptr: as the parent
+  const cpu_set_t* cpus; ///< nullptr: as this process
   std::size_t cpus_bytes;
   pid_t parent;
   int status;
   int inherited; ///< -1: none
 };
 
-/// The kernel's mask of a set; empty for none.
+/// The kernel's mask of these CPUs; empty if there are none.
 std::vector<cpu_set_t> mask_of(const CpuSet& cpus) {
   if (cpus.empty())
     return {};
@@ -127,7 +127,7 @@ Pipe Pipe::make() {
 void fill_standard_descriptors() {
   for (int standard = 0; standard <= 2; ++standard)
     if (::fcntl(standard, F_GETFD) < 0)
-      // open() returns the lowest number that is free
+      // open() returns the lowest free number
       static_cast<void>(::open("/dev/null", O_RDWR));
 }
 

@@ -1,4 +1,4 @@
-// Finds the program of a command, and forks one PE.
+// Finds the program of a command, and forks a PE.
 #pragma once
 
 #include <optional>
@@ -16,25 +16,25 @@
 namespace shmemctl {
 
 struct SpawnRequest {
-  std::string program; ///< file
+  std::string program; ///< path of the program
   std::vector<std::string> arguments;
   Environment environment;
-  int standard_input = -1; ///< descriptors for the child, all above 2; -1 keeps this process's
+  int standard_input = -1; ///< descriptors for the child, all above 2; -1: as this process
   int standard_output = -1, standard_error = -1;
   std::optional<rlimit> open_files; ///< limit of open files for the child
   CpuSet cpus = {};                 ///< CPUs of the child; empty: as this process
   int inherited = -1;               ///< a descriptor that the child keeps, under the same number
 };
 
-/// A forked child. It leads its own process group, and dies with this process (PR_SET_PDEATHSIG; a
-/// program with set-user-id bits loses that).
+/// A forked child. It leads its own process group, and dies with this process (by PR_SET_PDEATHSIG,
+/// which does not work for programs with set-user-id bits).
 class Spawned {
 public:
   /// Forks and returns before the program runs. Throws Error (unavailable).
   Spawned(const SpawnRequest& request, const SignalGate& signals);
   pid_t pid() const { return pid_; }
-  /// Waits until the program runs; 0, or the errno of the step that failed. The caller then reaps
-  /// the child.
+  /// Waits until the program runs. Returns 0, or the errno of the step that failed; then the caller
+  /// must reap the child.
   int started();
 
 private:
@@ -48,12 +48,13 @@ struct Pipe {
   static Pipe make();
 };
 
-/// Puts /dev/null where one of the descriptors 0, 1 and 2 is closed, so that no other file gets
-/// that number.
+/// Opens /dev/null for those of the descriptors 0, 1 and 2 that are closed, so that no other file
+/// gets these numbers.
 void fill_standard_descriptors();
 
-/// The file that `name` refers to: itself if it contains a slash, else the first executable file of
-/// that name in the environment's PATH. Throws Error (usage): no such program, or not executable.
+/// The file that `name` refers to: `name` itself if it contains a slash, otherwise the first
+/// executable file of that name in the environment's PATH. Throws Error (usage) if there is no such
+/// program, or if it is not executable.
 std::string find_program(const std::string& name, const Environment& environment);
 
 /// The error for a program that cannot be executed.

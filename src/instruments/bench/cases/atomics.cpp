@@ -1,5 +1,5 @@
-// Atomic operations on words of a peer: each PE has words of its own there, so that what they must
-// hold follows from the number of operations.
+// Atomic operations on words of a peer. Each PE has its own words there, so that their values
+// follow from the number of operations.
 #include <atomic>
 #include <cstring>
 
@@ -11,8 +11,8 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// What one kind of operation asks for, and the word after j operations (modulo its width). All
-/// functions of the operation's number, so that verify() needs no replay.
+/// The operand of one kind of operation, and the word after j operations (modulo its width). Both
+/// depend only on the number of the operation, so that verify() needs no replay.
 template <class Word>
 struct Fetch {
   static constexpr AtomicOp op = AtomicOp::fetch;
@@ -34,7 +34,7 @@ template <class Word>
 struct Swap : Stored<Word> {
   static constexpr AtomicOp op = AtomicOp::swap;
 };
-/// Always succeeds.
+/// The expected value is always the current one, so that every exchange succeeds.
 template <class Word>
 struct CompareSwap : Stored<Word> {
   static constexpr AtomicOp op = AtomicOp::compare_swap;
@@ -58,12 +58,12 @@ template <class Word>
 Word bit_of(std::uint64_t j) {
   return static_cast<Word>(Word{1} << (j % (8 * sizeof(Word))));
 }
-/// The lowest j bits.
+/// A word whose lowest j bits are set.
 template <class Word>
 Word low_bits(std::uint64_t j) {
   return j >= 8 * sizeof(Word) ? static_cast<Word>(-1) : static_cast<Word>(bit_of<Word>(j) - 1);
 }
-/// One bit after the other: cleared, set, changed.
+/// Clears, sets or flips one bit after the other.
 template <class Word>
 struct And {
   static constexpr AtomicOp op = AtomicOp::bit_and;
@@ -87,7 +87,7 @@ struct Xor {
   }
 };
 
-/// Atomics by the runtime.
+/// Atomics through the runtime.
 struct ByRma {
   static constexpr bool direct = false;
   template <class Kind, class Word>
@@ -100,7 +100,7 @@ struct ByRma {
   }
   static void complete(Rma& rma) { rma.quiet(); }
 };
-/// Atomics by the processor on mapped memory.
+/// Atomic instructions of the processor on mapped memory.
 struct Bare {
   static constexpr bool direct = true;
   template <class Kind, class Word>
@@ -152,7 +152,7 @@ private:
   std::uint64_t words_per_peer() const {
     return one_by_one ? 1 : static_cast<std::uint64_t>(std::max(point().window, 1));
   }
-  /// Where a peer's word is.
+  /// The offset of word `number` in that area.
   std::size_t offset_bytes(std::uint64_t area, std::uint64_t number) const {
     return (area * words_per_peer() + number) * line_bytes;
   }
@@ -210,8 +210,8 @@ private:
     fetched_ = fetched;
   }
 
-  /// With so few variables that all stay in registers. On Intel's processors a locked instruction
-  /// takes half as long again after a store, or after a load that needs another one's result.
+  /// Uses so few variables that all stay in registers. On Intel's processors a locked instruction
+  /// takes 1.5 times as long after a store, or after a load that depends on another load.
   template <class Word>
   void iterate_to_one_peer(std::uint64_t first, std::uint64_t count) {
     using Kind = KindOf<Word>;
@@ -227,7 +227,7 @@ private:
     fetched_ = fetched;
   }
 
-  /// A window's operations are under way together, each on a word of its own.
+  /// The operations of a window are in flight together, each on its own word.
   template <class Word>
   void iterate_windows(std::uint64_t first, std::uint64_t count) {
     using Kind = KindOf<Word>;
@@ -284,7 +284,7 @@ private:
     return verify_fetched<Word>(iterations);
   }
 
-  /// What the last operation returned: the word before it.
+  /// Checks the result of the last operation: the word before it.
   template <class Word>
   std::optional<WrongByte> verify_fetched(std::uint64_t iterations) const {
     using Kind = KindOf<Word>;
@@ -304,7 +304,7 @@ private:
 
   Routes routes_;
   std::uint64_t peers_ = 1;
-  std::vector<std::ptrdiff_t> deltas_; ///< by peer: from here to its mapped memory
+  std::vector<std::ptrdiff_t> deltas_; ///< by peer: distance to its mapped memory
   std::uint64_t fetched_ = 0;
 };
 

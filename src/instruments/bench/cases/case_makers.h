@@ -1,20 +1,21 @@
-// How the cases of the table (src/instruments/bench/case_table.cpp) are made: each defines its
-// maker, and its row names it.
+// Macros that define the makers of the cases in the table (src/instruments/bench/case_table.cpp),
+// and makers that are shared. A row of the table refers to a maker by its name.
 #pragma once
 
 #include <memory>
 
 #include "src/instruments/bench/case.h"
 
-/// Defines what makes a case: MAKER(put_by_host) of a row calls it.
-/// @param ... its class over Case
+/// Defines the maker of a case, which MAKER(maker) in a row of the table calls.
+/// @param ... the class of the case, derived from Case
 #define SHMEMCTL_CASE(maker, ...)                                                                  \
   std::unique_ptr<Case> maker(const Point& point) {                                                \
     return std::make_unique<__VA_ARGS__>(point);                                                   \
   }                                                                                                \
   std::unique_ptr<Case> maker(const Point& point)
 
-/// The same for a case whose buffers are in a heap, or registered: then `make_registered` makes it.
+/// The same for a case whose buffers are in a heap or registered. `make_registered` makes the
+/// latter.
 #define SHMEMCTL_CASE_BY_MEMORY(maker, OnHeap, make_registered)                                    \
   std::unique_ptr<Case> maker(const Point& point) {                                                \
     if (point.launch.memory == MemoryKind::registered)                                             \

@@ -8,21 +8,21 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// The arguments of a collective; the size is that of one PE's block.
+/// The arguments of a collective; `size_bytes` is the size of one PE's block.
 struct Blocks {
   const HostCaseContext& context;
   std::size_t size_bytes;
   std::byte *source, *target;
 };
-/// Bytes [from, from + size_bytes) of a PE's source, which must lie at `at` of the target.
+/// Bytes [from, from + size_bytes) of a PE's source, which must be at offset `at` of the target.
 struct Piece {
   int pe;
   std::size_t from, at, size_bytes;
 };
 
-/// Each PE's contribution is one block, and so is the result, unless a kind says otherwise.
+/// By default, each PE contributes one block, and the result is one block.
 struct CollectiveKind {
-  /// What each PE gives: the payload that is counted, once.
+  /// The blocks that a PE contributes, which are counted once as payload.
   static std::size_t source_blocks(int) { return 1; }
   static bool gives(int) { return true; }
   static std::size_t target_blocks(int) { return 1; }
@@ -37,7 +37,7 @@ struct Broadcast : CollectiveKind {
   static std::vector<Piece> result(const Blocks& it) { return {{root, 0, 0, it.size_bytes}}; }
 };
 
-/// The blocks of all PEs, one after the other.
+/// The target contains the blocks of all PEs, in the order of the PEs.
 struct Gathered : CollectiveKind {
   static std::size_t target_blocks(int n_pes) { return static_cast<std::size_t>(n_pes); }
   static std::vector<Piece> result(const Blocks& it) {
@@ -71,7 +71,7 @@ struct Alltoall : Gathered {
   }
 };
 
-/// Memory and loop of all collectives.
+/// The memory and the loop that all collectives share.
 template <class Kind>
 class CollectiveBase : public HostCase {
 public:
@@ -150,7 +150,7 @@ private:
   }
 };
 
-/// Element `index` of a PE's source. Floats are small whole numbers, whose sums are exact.
+/// Element `index` of a PE's source. Floats are small whole numbers, so that their sums are exact.
 template <class Element>
 Element element_of(std::uint64_t seed, int pe, std::uint64_t index) {
   const std::uint64_t word = pattern_word(seed, pe, index);
@@ -224,7 +224,7 @@ public:
   }
 
 private:
-  /// Integers wrap around.
+  /// Adds two elements; integers wrap around.
   static Element sum(Element left, Element right) {
     if constexpr (std::is_floating_point_v<Element>)
       return left + right;

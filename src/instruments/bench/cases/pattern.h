@@ -1,5 +1,6 @@
-// Pseudo-random bytes that depend on who sends and on the iteration, at no cost while time is
-// taken: iteration i sends from another place of one area that was filled before.
+// Pseudo-random payload that depends on the sender and the iteration, without cost in the timed
+// loop: the source area is filled once, and iteration i sends from an offset in it that depends on
+// i.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 namespace shmemctl::bench {
 
-/// The size of a source area for messages of this size.
+/// The size of a source area for messages of that size.
 inline constexpr std::size_t source_bytes(std::size_t size_bytes) {
   return (size_bytes + variants * variant_step_bytes + 63) / 64 * 64;
 }
@@ -19,7 +20,7 @@ inline constexpr std::size_t source_bytes(std::size_t size_bytes) {
 void fill_pattern(std::byte* area, std::size_t size_bytes, std::uint64_t seed, int pe);
 
 struct Difference {
-  std::size_t offset_bytes = 0; ///< from the start of what was compared
+  std::size_t offset_bytes = 0; ///< offset in the compared data
   std::uint8_t expected = 0, found = 0;
 };
 /// Where `data` first differs from bytes [from, from + size_bytes) of a PE's pattern.

@@ -13,7 +13,7 @@ namespace {
 }
 
 struct PutPingPong : PingPongKind {
-  /// Such a put is one store, so that its receiver may wait for the payload itself.
+  /// A put of this size is one store, so that its receiver can wait for the payload itself.
   static bool payload_is_flag(std::size_t size_bytes) {
     return size_bytes <= 8 && std::has_single_bit(size_bytes);
   }
@@ -50,7 +50,7 @@ struct SignalPingPong : PingPongKind {
   }
 };
 
-/// Bare loads and stores; the runtime only limits waits.
+/// Loads and stores without the runtime, which only limits the time of waits.
 struct CacheLinePingPong : PingPongKind {
   static constexpr bool direct = true;
   static bool has_payload(std::size_t) { return false; }

@@ -1,4 +1,4 @@
-// Ping-pongs: two PEs that answer each other.
+// Ping-pong cases: two PEs that send each other messages in turn.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace shmemctl::bench {
 
-/// One end of a ping-pong. Addresses are on this PE.
+/// One side of a ping-pong. Addresses are on this PE.
 struct PingPongEnd {
   Rma& rma;
   int peer;
@@ -19,14 +19,15 @@ struct PingPongEnd {
   std::uint64_t* peers_flag; ///< the peer's flag, mapped here; nullptr if it is not mapped
   std::size_t size_bytes;
   bool payload_is_flag;
-  std::uint64_t flag_mask; ///< the bytes of a number that the flag holds
+  std::uint64_t flag_mask; ///< which bits of the message number the flag contains
 };
 
-/// How a message goes. Kinds have send(end, number) and await(end, number), numbers from 0.
+/// How messages are sent and awaited. Kinds have send(end, number) and await(end, number); numbers
+/// start from 0.
 struct PingPongKind {
   static constexpr bool direct = false; ///< needs the peer's memory mapped here
-  /// The payload is the number of the message itself, which its receiver waits for; it is in the
-  /// flag's word.
+  /// Whether the payload is the message number itself. It is then in the flag's word, and its
+  /// receiver waits for it.
   static bool payload_is_flag(std::size_t size_bytes) {
     static_cast<void>(size_bytes);
     return false;
@@ -135,7 +136,8 @@ private:
     fill_pattern(context().memory, source_bytes(point().size_bytes), context().seed, context().pe);
   }
 
-  /// The flag holds how many messages have come; cut to the payload's size where it is one.
+  /// The flag contains the number of messages that arrived; only its low bits if the payload is the
+  /// flag.
   std::optional<WrongByte> verify_flag(std::uint64_t iterations) const {
     const std::uint64_t expected = iterations & flag_mask();
     std::uint64_t found = 0;

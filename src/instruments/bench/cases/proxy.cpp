@@ -1,4 +1,4 @@
-// Requests through the proxy's ring, and the same calls without it.
+// Requests through the proxy's ring, compared with the same calls without it.
 #include <cstring>
 
 #include "src/instruments/bench/cases/case_makers.h"
@@ -11,16 +11,16 @@ namespace {
 
 constexpr std::size_t proxy_line_bytes = 64;
 
-/// One operation. Addresses are on this PE, and name the same symmetric memory at the peer.
+/// One operation. Addresses are on this PE, and refer to the same symmetric memory at the peer.
 struct ProxyIssue {
   std::byte *slot, *source;
   std::size_t size_bytes;
-  std::uint64_t* word; ///< the signal, or the word that is added to
+  std::uint64_t* word; ///< the signal, or the word that is incremented
   std::uint64_t value; ///< value of the signal
   int pe;
 };
 
-/// The transport's own calls, as host code makes them.
+/// Makes the operations by calls of the runtime, as host code does.
 struct DirectPath {
   Rma& rma;
   void put(const ProxyIssue& at) { rma.put(at.slot, at.source, at.size_bytes, at.pe, 0, false); }
@@ -35,7 +35,7 @@ struct DirectPath {
   void quiet() { rma.quiet(); }
 };
 
-/// The path of the same operations by requests.
+/// Makes the same operations by requests to the proxy.
 struct ProxyPath {
   Rma& rma;
   ProxyProducer& producer;
@@ -55,7 +55,7 @@ struct ProxyPath {
   void quiet() { producer.quiet(); }
 };
 
-/// What an operation is. A window of them is completed by one quiet.
+/// The kind of operation. One quiet completes a window of operations.
 struct PutRequest {
   static constexpr bool moves_data = true, counts = false, fetches = false;
   template <class Path>
@@ -88,8 +88,8 @@ struct AddRequest {
   }
 };
 
-/// The reference is the same operations without the proxy: puts to the same slots, of data that is
-/// not right, and additions to words of their own.
+/// The reference makes the same operations without the proxy: puts to the same slots, with data
+/// that verification would not accept, and additions to separate words.
 template <class Kind, bool one_by_one>
 class ProxyCase final : public Case {
 public:
@@ -179,7 +179,7 @@ private:
     return fetched;
   }
 
-  /// The signal, or the sum.
+  /// Checks the signal word or the sum.
   std::optional<WrongByte> verify_word(std::uint64_t area, std::uint64_t iterations) const {
     const std::size_t at = layout_->signal_offset_bytes(area);
     std::uint64_t found = 0;
@@ -192,7 +192,7 @@ private:
   }
 
   Point point_;
-  std::optional<HostCaseContext> context_; ///< from prepare() on, like the following
+  std::optional<HostCaseContext> context_; ///< set by prepare(), like the members below
   Routes routes_;
   std::optional<TransferLayout> layout_;
   std::optional<ProxyProducer> producer_;

@@ -1,5 +1,5 @@
 // Puts and gets between buffers that each PE has registered with the runtime. An operation is
-// complete when the call returns, so that nothing completes a window.
+// complete when its call returns, so that windows need no completion.
 #include <cstring>
 #include <set>
 
@@ -12,8 +12,8 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// @tparam pulls the data comes from the peer
-/// @tparam one_slot of a latency: all operations go to one slot, and there is no reference
+/// @tparam pulls whether the data comes from the peer
+/// @tparam one_slot for latencies: all operations use one slot, and there is no reference
 template <bool pulls, bool one_slot>
 class RegisteredTransfer final : public Case {
 public:
@@ -62,7 +62,7 @@ public:
     });
   }
 
-  /// memcpy between this PE's buffer and the mapping of the peer's.
+  /// Copies with memcpy between this PE's buffer and the mapping of the peer's buffer.
   bool reference(std::uint64_t first, std::uint64_t count) override {
     if (one_slot || !measures() || mapped_.size() != peers_.size())
       return false;
@@ -107,12 +107,12 @@ private:
   }
 
   Point point_;
-  std::optional<HostCaseContext> context_; ///< from prepare() on, like the following
+  std::optional<HostCaseContext> context_; ///< set by prepare(), like the members below
   Buffers* buffers_ = nullptr;
   Routes routes_;
   std::optional<TransferLayout> layout_;
-  std::vector<BufferDescriptor> peers_; ///< buffers of the PEs that it sends to, or gets from
-  std::vector<BufferRef> mapped_;       ///< buffers of those of them that are mapped here
+  std::vector<BufferDescriptor> peers_; ///< buffers of the PEs that this PE sends to, or gets from
+  std::vector<BufferRef> mapped_;       ///< the mappings of those buffers that are mapped here
   std::set<std::string> carriers_;
 };
 

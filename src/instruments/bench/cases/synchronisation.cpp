@@ -42,7 +42,7 @@ std::size_t SynchronisationCase::bytes_for(int n_pes) const {
   return 2 * line_bytes * static_cast<std::size_t>(n_pes);
 }
 
-/// The round that a PE has shown to this one. Each PE writes to all, so that everybody reads here.
+/// The cell in which this PE finds the round number that `pe` has written.
 std::uint64_t* SynchronisationCase::cell(int pe) const {
   return reinterpret_cast<std::uint64_t*>(context().memory +
                                           line_bytes * static_cast<std::size_t>(pe));

@@ -5,8 +5,8 @@
 
 namespace shmemctl::bench {
 
-/// A call after which all PEs must have begun it. The timed loop has nothing but the call;
-/// verify() makes more calls and watches them.
+/// A call that returns only after all PEs have begun it. The timed loop contains nothing but the
+/// call; verify() makes more calls and checks this property.
 class SynchronisationCase : public HostCase {
 public:
   using HostCase::HostCase;
@@ -15,8 +15,8 @@ public:
   bool measures() const override { return true; }
   std::uint64_t bytes_per_iteration() const override { return 0; }
   void iterate(std::uint64_t first, std::uint64_t count) override;
-  /// Collective. In each of some rounds every PE writes the round's number to all PEs before its
-  /// call, one of them late; after the call each checks that it has the numbers of all.
+  /// Collective. In each of several rounds, every PE writes the round's number to all PEs before
+  /// its call; one PE does so late. After the call, each PE checks that it has the numbers of all.
   std::optional<WrongByte> verify(std::uint64_t iterations) override;
 
 protected:

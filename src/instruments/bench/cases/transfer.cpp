@@ -31,7 +31,7 @@ struct Get : GetLatency {
   static constexpr bool one_by_one = false;
 };
 
-/// Calls use(zero) with the unsigned type of that size: 1, 2, 4 or 8 bytes.
+/// Calls use(zero) with a zero of the unsigned type of that size: 1, 2, 4 or 8 bytes.
 template <class Use>
 [[gnu::always_inline]] inline void with_word(std::size_t size_bytes, Use&& use) {
   if (size_bytes == 8)
@@ -61,7 +61,7 @@ struct GetElement : TransferKind {
       std::memcpy(at.slot, &value, sizeof value);
     });
   }
-  [[gnu::always_inline]] static void complete(Rma&) {} // blocking
+  [[gnu::always_inline]] static void complete(Rma&) {} // the get itself blocks
 };
 
 struct PutSignal : Quiet {
@@ -80,7 +80,7 @@ struct StridedPut : Quiet {
   }
 };
 
-/// What the processor does without the runtime.
+/// Copies with memcpy, without the runtime.
 struct Memcpy : TransferKind {
   static constexpr bool one_by_one = false, direct = true;
   [[gnu::always_inline]] static void issue(const Issue& at) {
@@ -89,7 +89,7 @@ struct Memcpy : TransferKind {
   [[gnu::always_inline]] static void complete(Rma&) { full_fence(); }
 };
 
-/// What the transport does without the runtime, which names slots by their addresses.
+/// Puts by the transport, without the runtime, which would translate addresses to remote addresses.
 struct TransportPut : Quiet {
   static constexpr bool one_by_one = false, by_transport = true;
   [[gnu::always_inline]] static void issue(const Issue& at) {

@@ -1,4 +1,4 @@
-// Puts and gets: operations of one kind, to slots of a peer, completed once for each window.
+// Put and get cases: operations of one kind on slots of a peer, completed once for each window.
 #pragma once
 
 #include <cstring>
@@ -14,19 +14,20 @@ struct Issue {
   Rma& rma;
   std::byte *slot, *source;
   std::size_t size_bytes;
-  std::uint64_t* signal;      ///< the signal for this PE's area at the peer
-  std::uint64_t operation;    ///< number of the operation among those to this peer
-  std::ptrdiff_t delta_bytes; ///< what leads to the peer's mapped memory
+  std::uint64_t* signal;   ///< the signal for this PE's area at the peer; on this PE, as `slot`
+  std::uint64_t operation; ///< number of the operation among those to this peer
+  /// Distance to the peer's mapped memory; add it to an address on this PE.
+  std::ptrdiff_t delta_bytes;
   int pe;
   Transport* transport = nullptr; ///< with TransferKind::by_transport
   RemoteAddress remote = {};      ///< with TransferKind::by_transport: the peer's slot
 };
 
-/// How one kind of operation is made. Data goes to the peer's slot, or from the peer's source
-/// into a slot here (`pulls`).
+/// How one kind of operation is issued. Data goes to the peer's slot or, if `pulls`, from the
+/// peer's source to a slot on this PE.
 struct TransferKind {
   static constexpr bool pulls = false;   ///< the data comes from the peer
-  static constexpr bool signals = false; ///< leaves the number of operations in the signal word
+  static constexpr bool signals = false; ///< the signal word contains the number of operations
   /// Each operation is completed before the next one (latency).
   static constexpr bool one_by_one = true;
   static constexpr bool direct = false;       ///< needs the peer's memory mapped here
@@ -102,7 +103,8 @@ private:
       use(cursor);
     *cursor_ = cursor;
   }
-  /// What makes operations out of numbers; a copy, so that it stays in registers.
+  /// Computes the arguments of operations from their numbers. A copy, so that it stays in
+  /// registers.
   struct TimedRegion {
     Rma& rma;
     std::byte* memory;
@@ -162,13 +164,13 @@ private:
       }
     mapped_ = !routes_.to.empty() && !on_gpu();
     for (const int pe :
-         // not if memory is mapped, and a network is used nevertheless
+         // mapped memory may nevertheless be reached by a network
          routes_.to)
       mapped_ = mapped_ && context().rma.mapped_address(context().memory, 1, pe);
     fill(source_bytes(point().size_bytes));
   }
 
-  /// The line has nothing but the signal.
+  /// Checks the signal word, and that the rest of its cache line was not written.
   std::optional<WrongByte> verify_signal(const HostCaseContext& memory, std::uint64_t area,
                                          int writer, std::uint64_t iterations) const {
     const std::size_t at = layout_->signal_offset_bytes(area);
@@ -184,10 +186,12 @@ private:
   Routes routes_;
   std::optional<TransferLayout> layout_;
   std::optional<TransferCursor> cursor_;
-  std::vector<std::ptrdiff_t> deltas_; ///< by peer: from here to its mapped memory
+  std::vector<std::ptrdiff_t> deltas_; ///< by peer: distance to its mapped memory
   std::vector<Transport*> transports_; ///< by peer, with Kind::by_transport
-  std::vector<RemoteAddress> bases_;   ///< likewise: where the peer's memory begins
-  bool mapped_ = false;                ///< all peers are, and are reached by loads and stores
+  /// By peer, with Kind::by_transport: the beginning of its memory.
+  std::vector<RemoteAddress> bases_;
+  /// All peers' memory is mapped, and reached by loads and stores.
+  bool mapped_ = false;
 };
 
 } // namespace shmemctl::bench

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t element_bytes = 8; ///< size of an element of spread payload
 
-/// Where a slot's content differs from the pattern at `from`.
+/// Finds where a slot's content differs from the pattern at `from`.
 std::optional<Difference> compare_slot(const HostCaseContext& context, const TransferLayout& layout,
                                        const std::byte* slot, int writer, std::size_t from,
                                        int spread) {

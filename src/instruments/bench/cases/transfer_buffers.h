@@ -11,15 +11,16 @@
 
 namespace shmemctl::bench {
 
-/// The memory of a transfer case on every PE: the source area, `peers` areas of `slots` slots, and
-/// a signal word for each area.
+/// The memory of a transfer case, the same on every PE: the source area, `peers` areas with `slots`
+/// slots each, and a signal word for each area.
 struct TransferLayout {
-  /// @param window operations under way; no slot is used twice within a window
-  /// @param spread the target's bytes for each byte of payload (2: every other element)
+  /// @param window operations in flight; no slot is used twice within a window
+  /// @param spread bytes of the target for each byte of payload (2: every other element is written)
   TransferLayout(std::size_t size_bytes, int peers, int window, int spread);
 
-  /// Most of the slots together, so that large messages with a large window stay in the caches
-  /// and in the heap. Windows are cut to what fits, but to no less than 2 messages to each peer.
+  /// Size limit of all slots together, so that large messages with a large window stay in the
+  /// caches and fit into the heap. Windows are shortened to fit, but not below 2 messages to each
+  /// peer.
   static constexpr std::size_t slots_bytes = std::size_t{8} << 20;
 
   std::size_t size_bytes;
@@ -33,18 +34,19 @@ struct TransferLayout {
     return slot_offset_bytes(peers, 0) + area * 64;
   }
   std::size_t total_bytes() const { return signal_offset_bytes(peers); }
-  /// How many of the first `iterations` operations go to a sender's k-th peer.
+  /// How many of the first `iterations` operations go to a sender's k-th peer (k = `peer`).
   std::uint64_t operations_to(std::uint64_t peer, std::uint64_t iterations) const {
     return iterations > peer ? (iterations - peer - 1) / peers + 1 : 0;
   }
 };
 
-/// Buffers of one operation: iteration i goes to peer i % peers; the j-th operation to a peer uses
-/// slot j % slots, and a source offset other than that of the slot's last operation.
+/// The buffers of an operation. Iteration i goes to peer i % peers; the j-th operation to a peer
+/// uses slot j % slots, and a source offset that differs from that of the slot's previous
+/// operation.
 class TransferCursor {
 public:
   explicit TransferCursor(const TransferLayout& layout) : layout_(layout) {}
-  /// Goes to the operation of that number.
+  /// Moves to the operation with that number.
   void seek(std::uint64_t number) {
     if (number == number_)
       return;
@@ -66,7 +68,7 @@ public:
     ++turn_;
   }
   std::size_t source_offset_bytes() const { return (slot + turn_) % variants * variant_step_bytes; }
-  /// Where the operation before sent from that used this slot: not the right data for this one.
+  /// The source offset of the slot's previous operation, whose data is wrong for the current one.
   std::size_t stale_offset_bytes() const {
     return (slot + turn_ + variants - 1) % variants * variant_step_bytes;
   }
@@ -78,14 +80,15 @@ private:
   std::uint64_t number_ = 0, turn_ = 0;
 };
 
-/// Compares all slots of an area with what `iterations` iterations leave there. `writer` is whose
-/// pattern it must be; `group_bytes` of payload lie together (8 where elements are spread; all of
-/// it otherwise). Slots not yet used and gaps must hold zeros.
+/// Compares all slots of an area with what `iterations` iterations must leave there. Slots that are
+/// not used yet, and gaps, must contain zeros.
+/// @param writer the PE whose pattern the slots must contain
+/// @param spread as in TransferLayout
 std::optional<WrongByte> verify_slots(const HostCaseContext& context, const TransferLayout& layout,
                                       std::uint64_t area, int writer, std::uint64_t iterations,
                                       int spread);
 
-/// A nonzero byte in memory that no PE writes to.
+/// The first nonzero byte in memory that no PE writes to; nothing if all are zero.
 std::optional<WrongByte> stray_byte(const HostCaseContext& context, std::size_t offset_bytes,
                                     std::size_t size_bytes);
 

@@ -1,5 +1,5 @@
-// RDMA WRITEs by libibverbs alone: the path of a put over ibrc, ibdevx or ibgda, without the
-// runtime and the transport.
+// RDMA writes by libibverbs alone: what a put over ibrc, ibdevx or ibgda does, without the runtime
+// and the transport.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* connection_data = "connection data";
 
-/// Over the runtime's exchange of texts: the bootstrap itself is the runtime's.
+/// Exchanges texts through the runtime, because the bootstrap belongs to the runtime.
 class TextExchange final : public Exchange {
 public:
   explicit TextExchange(Runtime& runtime) : runtime_(runtime) {}
@@ -23,7 +23,7 @@ public:
   std::vector<std::string> allgather(const std::string& own) override {
     return runtime_.gather_text(own);
   }
-  /// Everything goes to everybody: it is little, and only a pair has any.
+  /// Sends all texts to all PEs: there are few, since only a pair of PEs has any.
   std::vector<std::string> alltoall(const std::vector<std::string>& to_each) override {
     const std::vector<std::vector<std::string>> all =
         runtime_.gather_values(to_each, connection_data);
@@ -41,7 +41,7 @@ private:
   Runtime& runtime_;
 };
 
-/// The ports by which the PE's transport reaches a peer over verbs.
+/// The ports with which the PE's transport reaches a peer, if that transport uses verbs.
 /// @param why receives the reason if it does not: one clause
 std::vector<HcaPort> verbs_ports(Runtime& runtime, int peer, std::string& why) {
   constexpr std::array over_verbs = {"ibrc", "ibdevx", "ibgda"};
@@ -67,7 +67,7 @@ std::vector<HcaPort> verbs_ports(Runtime& runtime, int peer, std::string& why) {
   return ports;
 }
 
-/// @tparam one_by_one of a latency: each is completed before the next one
+/// @tparam one_by_one for latencies: each operation is completed before the next one
 template <bool one_by_one>
 class VerbsWrite final : public Case {
 public:
@@ -77,7 +77,7 @@ public:
     return layout_for(runtime.n_pes()).total_bytes();
   }
 
-  /// Opens the devices, which is the only way to know whether they can be used.
+  /// Opens the devices, because only that shows whether they can be used.
   std::string cannot_run(Runtime& runtime) const override {
     std::string why;
     std::vector<HcaPort> ports;
@@ -140,7 +140,7 @@ private:
   TransferLayout layout_for(int n_pes) const {
     return {point_.size_bytes, peers_of_a_sender(point_, n_pes), one_by_one ? 1 : point_.window, 1};
   }
-  /// The traffics of this case give a PE one peer at most; -1: none.
+  /// The PE's only peer (this case supports only traffic with at most one); -1 if it has none.
   static int peer_of(const Routes& routes) {
     if (!routes.to.empty())
       return routes.to.front();
@@ -148,8 +148,8 @@ private:
   }
 
   Point point_;
-  mutable std::unique_ptr<ibrc::RawWrites> writes_; ///< from cannot_run() on
-  std::optional<HostCaseContext> context_;          ///< from prepare() on, like the following
+  mutable std::unique_ptr<ibrc::RawWrites> writes_; ///< set by cannot_run()
+  std::optional<HostCaseContext> context_;          ///< set by prepare(), like the members below
   Routes routes_;
   std::optional<TransferLayout> layout_;
 };

@@ -10,11 +10,11 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// How threads and words at the peer are assigned; no other thread touches these words.
+/// Which threads update which words at the peer. Only one thread updates a word.
 enum class Adders {
-  one_thread,  ///< one thread, one word, one operation after the other
-  own_words,   ///< every thread of the grid updates a word of its own
-  whole_array, ///< the grid to every word of an array
+  one_thread,  ///< one thread, one word, one operation after another
+  own_words,   ///< every thread of the grid updates its own word
+  whole_array, ///< the grid updates every word of an array
 };
 
 template <AtomicKernel kernel, Adders adders>

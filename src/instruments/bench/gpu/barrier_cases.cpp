@@ -18,8 +18,8 @@ public:
   bool measures() const override { return true; }
   std::uint64_t bytes_per_iteration() const override { return 0; }
 
-  /// Makes more calls. Before each call a PE writes its number to all PEs; after it, it checks
-  /// that it has the numbers of all.
+  /// Makes more calls. Before each call a PE writes the call's number to all PEs; after the call it
+  /// checks that it has the numbers of all.
   std::optional<WrongByte> verify(std::uint64_t) override {
     constexpr std::uint64_t calls = 200;
     if (by_stream())
@@ -51,7 +51,7 @@ private:
     else
       on_stream::barrier(job, team_world, stream);
   }
-  /// The barrier with streams: each PE puts the call's number to every PE, then all meet.
+  /// The same check with streams: each PE puts the call's number to every PE, then all synchronise.
   std::optional<WrongByte> watch_stream() {
     constexpr std::uint64_t calls = 20;
     const on_stream::Job job(gpu().job());
@@ -63,7 +63,7 @@ private:
       gpu().copy(number_here, &call, sizeof call);
       for (int to = 0; to < n_pes(); ++to)
         on_stream::put(job, own, number_here, sizeof call, to, gpu().stream());
-      if (kernel == BarrierKernel::sync) // says nothing of what was put by a network
+      if (kernel == BarrierKernel::sync) // a sync does not complete puts over a network
         on_stream::quiet(job, gpu().stream());
       synchronise(job, gpu().stream());
       gpu().wait(gpu().stream(), "watching calls");

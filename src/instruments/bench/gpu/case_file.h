@@ -1,9 +1,9 @@
-// For a case of kernels that is one file, src/instruments/bench/gpu/NAME.cu, of two parts. nvcc
-// compiles the part under SHMEMCTL_KERNEL_PART, with and without the network
-// (kernels/build_variants.h): what the GPU does, and how it is launched. The host's compiler
-// compiles the other part, in every build: the case, a class over GpuCase. What is before them
-// is for both: the kernel's arguments, and SHMEMCTL_LAUNCHER (kernels/bench/launcher.h), by which
-// the case launches the kernel.
+// For cases of kernels that consist of one file, src/instruments/bench/gpu/NAME.cu, with two parts.
+// nvcc compiles the part under SHMEMCTL_KERNEL_PART, with and without network support
+// (kernels/build_variants.h): the device code, and how it is launched. The host's compiler compiles
+// the other part, in every build: the case, a class derived from GpuCase. What precedes both parts
+// belongs to both: the kernel's arguments, and SHMEMCTL_LAUNCHER (kernels/bench/launcher.h), which
+// declares the function by which the case launches the kernel.
 #pragma once
 
 #include "kernels/bench/launcher.h"
@@ -14,14 +14,14 @@
 
 #define SHMEMCTL_KERNEL_PART
 
-/// Defines a launcher: a kernel with this body.
+/// Defines a launcher, which launches a kernel with this body.
 #define SHMEMCTL_LAUNCH(name, Body, Arguments)                                                     \
   namespace SHMEMCTL_BUILD_VARIANT {                                                               \
   std::string name(const KernelLaunch& how, const Arguments& arguments) {                          \
     return launch_together<Body>(how, arguments);                                                  \
   }                                                                                                \
   }
-/// The same with a kernel for each scope: Body is a template over OfThread, OfWarp or OfBlock.
+/// The same with one kernel for each scope. Body is a template over OfThread, OfWarp or OfBlock.
 #define SHMEMCTL_LAUNCH_BY_SCOPE(name, Body, Arguments)                                            \
   namespace SHMEMCTL_BUILD_VARIANT {                                                               \
   std::string name(const KernelLaunch& how, const Arguments& arguments) {                          \
@@ -29,7 +29,7 @@
   }                                                                                                \
   }
 
-#elif defined(SHMEMCTL_KERNELS_ON_HOST) // tests of bodies, which launch nothing
+#elif defined(SHMEMCTL_KERNELS_ON_HOST) // for tests of kernel bodies, which launch no kernels
 
 #include "kernels/bench/timed_region.cuh"
 

@@ -33,10 +33,10 @@ LeastTraffic CollectiveBuffers::min_traffic(const std::vector<int>& gpu_of_pe) c
     return {size, pes * size, gpus > 1 ? size : 0, true};
   case CollectiveKernel::fcollect:
     return {pes * size, pes * pes * size, pes * (gpus - 1) * size};
-  case CollectiveKernel::reduce: // contributions go to one of the GPUs, and the sums come back from
-                                 // it
+  // Contributions go to one of the GPUs, and the sums come back from it.
+  case CollectiveKernel::reduce:
     return {pes * size, pes * size, 2 * (gpus - 1) * size};
-  case CollectiveKernel::reducescatter: // for each part, a sum of every other GPU's contribution
+  case CollectiveKernel::reducescatter: // each part gets a partial sum from every other GPU
     return {pes * pes * size, pes * size, pes * (gpus - 1) * size};
   case CollectiveKernel::alltoall:
   case CollectiveKernel::alltoallv:

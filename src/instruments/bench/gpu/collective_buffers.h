@@ -1,4 +1,4 @@
-// Where the data of a collective of kernels lie and what they must be: no GPU in it.
+// The layout and the expected contents of the buffers of kernels' collectives. Needs no GPU.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace shmemctl::bench {
 
-/// Source (with room for its variants), dest, a line that no PE writes to, and the lists of
-/// alltoallv.
+/// The buffers: source (with room for its variants), dest, a line that no PE writes to, and the
+/// lists of alltoallv.
 struct CollectiveBuffers {
   CollectiveKernel kernel;
   std::size_t size_bytes;
@@ -37,36 +37,39 @@ struct CollectiveBuffers {
            (kernel == CollectiveKernel::alltoallv ? 3 * static_cast<std::size_t>(n_pes) * 8 : 0);
   }
 
-  /// What PE `from` sends to PE `to`: of alltoallv, all of a block or half of it.
+  /// The size of the block that PE `from` sends to PE `to`: for alltoallv, the whole size or half
+  /// of it.
   std::size_t block_bytes(int from, int to) const {
     return kernel == CollectiveKernel::alltoallv && (from + to) % 2 == 1 ? (size_bytes + 1) / 2
                                                                          : size_bytes;
   }
-  /// What that PE gives, each byte counted once.
+  /// The bytes that this PE contributes, each counted once.
   std::uint64_t payload_bytes(int pe) const;
   LeastTraffic min_traffic(const std::vector<int>& gpu_of_pe) const;
-  /// Sizes, offsets in the source, offsets in the dest: of that PE, by receiver.
+  /// The lists of that PE for alltoallv, each by receiver: sizes, offsets in the source, offsets in
+  /// the dest.
   std::vector<std::uint64_t> lists(int pe) const;
 
-  /// A part of the result of a collective that moves data.
+  /// A contiguous part of the result of a collective that moves data.
   struct Part {
     int writer;
-    std::size_t at, from, size_bytes; ///< in the dest, in the writer's source
+    /// at: offset in the dest; from: offset in the writer's source.
+    std::size_t at, from, size_bytes;
   };
   std::vector<Part> parts(int pe) const;
 };
 
 std::size_t width_of(CollectiveNumber number); ///< in bytes
 
-/// Bits of element `index` of a PE's source. int64: the pattern's words. Floating point: whole
-/// numbers, exact in the type, whose sums are exact in 32 bits; those of bf16 and fp16 mostly are
-/// not in the type, so that the result shows how it was rounded.
+/// The bits of element `index` of a PE's source. For int64, the words of the pattern. For floating
+/// point, whole numbers that the type represents exactly, and whose sums are exact in 32 bits. Most
+/// sums of bf16 and fp16 are not representable, so that the result shows how it was rounded.
 std::uint64_t source_bits(CollectiveNumber number, std::uint64_t seed, int pe, std::uint64_t index);
-/// Bits of the sum of all PEs' elements `index`: int64 wraps around, bf16 and fp16 are added up as
-/// 32-bit floats in the order of the PEs and rounded once, to nearest, ties to even.
+/// The bits of the sum of all PEs' elements `index`. int64 wraps around; bf16 and fp16 are added up
+/// as 32-bit floats in the order of the PEs and rounded once, to nearest, ties to even.
 std::uint64_t sum_bits(CollectiveNumber number, std::uint64_t seed, int n_pes, std::uint64_t index);
 
-/// Rounded to nearest, ties to even; a number that is too large becomes infinite.
+/// Rounds to nearest, ties to even; numbers that are too large become infinite.
 std::uint16_t fp16_of_float(float value);
 
 } // namespace shmemctl::bench

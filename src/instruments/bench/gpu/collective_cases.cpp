@@ -91,7 +91,7 @@ protected:
       on_stream::reducescatter(job, team_world, dest, source, size / width, type,
                                device::ReduceOp::sum, stream);
   }
-  // these operations complete by themselves
+  // These operations complete by themselves.
   void enqueue_end(const on_stream::Job&, void*) override {}
 
   int max_resident_blocks(int device) const override {
@@ -120,7 +120,7 @@ private:
 
   void fill_numbers(std::size_t size_bytes) {
     const std::size_t width = width_of(number_type);
-    std::vector<std::byte> numbers(size_bytes); // a multiple of any width
+    std::vector<std::byte> numbers(size_bytes); // size_bytes is a multiple of every width
     for (std::size_t at = 0; at < size_bytes; at += width) {
       const std::uint64_t bits = source_bits(number_type, seed(), pe(), at / width);
       std::memcpy(numbers.data() + at, &bits, width);

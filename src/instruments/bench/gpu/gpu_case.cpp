@@ -9,7 +9,8 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// The control words lie before the case's memory, which is a whole number of pages into the heap.
+/// The control words precede the case's memory, which therefore begins at a page boundary of the
+/// heap.
 constexpr std::size_t control_bytes = 4096;
 static_assert(sizeof(KernelControl) <= control_bytes);
 
@@ -90,7 +91,8 @@ void GpuCase::prepare(Arena& arena) {
     measure_timer();
     return set_up();
   }
-  // CUDA events have a resolution of half a microsecond, and add about one between two operations.
+  // CUDA events have a resolution of half a microsecond, and an interval between two includes about
+  // one more.
   timer_ = TimerQuality{500, 1000};
   set_up();
   stream_job_.emplace(gpu_->job());
@@ -129,7 +131,7 @@ void GpuCase::launch_and_wait(const char* step, CallScope scope, int ctas, int t
     throw Error(ExitCode::unavailable,
                 "PE " + std::to_string(pe_) + ", GPU " + std::to_string(info.device),
                 "launch a kernel", info.no_kernels, install_driver_for_kernels());
-  const DeviceJob job = gpu_->job(); // taken anew: heaps grow and teams come and go
+  const DeviceJob job = gpu_->job(); // read anew each time: heaps grow, teams come and go
   const KernelLaunch how{job,  device_control(), gpu_->stream(), info.device, kernel_scope(scope),
                          ctas, threads};
   if (const std::string problem = launcher(how); !problem.empty())
@@ -142,7 +144,7 @@ void GpuCase::launch_and_wait(const char* step, CallScope scope, int ctas, int t
   gpu_->copy(&seen_, control_, sizeof seen_);
   if (seen_.failed == 0)
     return;
-  gpu_->check(); // says more
+  gpu_->check(); // throws an error with more details, if there are any
   throw Error(ExitCode::unavailable,
               "PE " + std::to_string(pe_) + ", GPU " + std::to_string(info.device),
               std::string("complete the ") + step, "an operation of a kernel did not complete",
@@ -165,10 +167,10 @@ void GpuCase::iterate(std::uint64_t first, std::uint64_t count) {
   launched();
 }
 
-/// The step of the GPU's clock, and what the meeting of a grid adds between its two readings.
+/// Measures the step of the GPU's clock, and how long a grid takes to meet between two readings.
 void GpuCase::measure_timer() {
   constexpr int launches = 5;
-  // if one reading costs more, PEs that share a GPU take turns on it
+  // Beyond this, the time is due to PEs that share a GPU and take turns on it.
   constexpr double max_cost_ns = 5000;
   run("timer kernel", CallScope::thread, 1, 1,
       [](const KernelLaunch& how) { return launch_timer_step(how); });

@@ -17,11 +17,12 @@
 
 namespace shmemctl::bench {
 
-/// By a kernel: iterate() launches one that does all of its iterations, and waits for it. The time
-/// is the kernel's own: from when all PEs have met inside it until what was asked for is complete.
-/// By a stream: iterate() puts the operations into it, after a barrier of all PEs' streams, and
-/// the time is that between two events. A graph holds `variants` of them, whose number modulo that
-/// is all that they depend on.
+/// With a kernel: iterate() launches one that does all of its iterations, and waits for it. The
+/// time is measured within the kernel: from when all PEs have met in it until all operations are
+/// complete.
+/// With a stream: iterate() enqueues the operations after a barrier of all PEs' streams, and the
+/// time is that between two events. A graph contains `variants` operations, because an operation
+/// depends only on its number modulo `variants`.
 class GpuCase : public Case {
 public:
   explicit GpuCase(const Point& point) : point_(point) {}
@@ -38,34 +39,34 @@ public:
   virtual std::size_t bytes_for(int n_pes) const = 0;
 
 protected:
-  /// Puts operation `number` into the stream.
+  /// Enqueues operation `number` on the stream.
   virtual void enqueue(const on_stream::Job& job, std::uint64_t number, void* stream) {
     static_cast<void>(job), static_cast<void>(number), static_cast<void>(stream);
   }
-  /// ... and what completes all that came before.
+  /// Enqueues what completes all earlier operations.
   virtual void enqueue_end(const on_stream::Job& job, void* stream) {
     on_stream::quiet(job, stream);
   }
   bool by_stream() const { return point_.launch.initiator == Initiator::stream; }
 
-  /// Fills buffers; the members below are valid from here on.
+  /// Fills buffers. The accessors below are valid from here on.
   virtual void set_up() = 0;
-  /// Launches; returns "" or why it failed.
+  /// Launches the kernel; returns "" or why that failed.
   virtual std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) = 0;
-  /// After each launch: control() has what it left.
+  /// Called after each launch. control() returns the results of that launch.
   virtual void launched() {}
   /// How many blocks can be resident at once on this PE's GPU; 0 if unknown. Only used for grids.
   virtual int max_resident_blocks(int device) const {
     static_cast<void>(device);
     return 0;
   }
-  /// PEs that this one's kernels load from and store to without the API.
+  /// Whether the kernels load from and store to the memory of peers without the API.
   virtual bool needs_mapping() const { return false; }
 
   const Point& point() const { return point_; }
   int pe() const { return pe_; }
   int n_pes() const { return n_pes_; }
-  std::byte* memory() const { return memory_; } ///< symmetric, of the GPU
+  std::byte* memory() const { return memory_; } ///< symmetric memory of the GPU
   std::uint64_t seed() const { return seed_; }
   PeGpu& gpu() const { return *gpu_; }
   Routes routes() const { return routes_of(point_, pe_, n_pes_); }
@@ -75,12 +76,13 @@ protected:
   void run(const char* step, CallScope scope, int ctas, int threads,
            const std::function<std::string(const KernelLaunch&)>& launcher);
   void fill(std::byte* area, std::size_t size_bytes, int pe);
-  /// The first byte of an area of slots that its operations cannot have left in it.
+  /// Verifies an area of slots on the GPU; returns the first byte that the operations cannot have
+  /// left there.
   std::optional<WrongByte> check(const std::byte* area, const PatternSlots& slots,
                                  const std::string& what);
-  /// That memory, in memory of the host.
+  /// Copies that part of memory() to the host.
   std::vector<std::byte> fetched(std::size_t offset_bytes, std::size_t size_bytes) const;
-  /// What the last launch left.
+  /// The results of the last launch.
   const KernelControl& control() const { return seen_; }
 
 private:
@@ -102,11 +104,11 @@ private:
   std::optional<StreamTimer> stream_timer_;
 };
 
-/// Why the launch's blocks do not all run at once; "" if they do. PEs that share a device have
-/// equal parts of it: those that wait for each other's kernels may need all of them.
-/// @param most blocks that an idle device holds at once; 0 if unknown
+/// Why the launch's blocks cannot all run at once; "" if they can. PEs that share a GPU get equal
+/// shares of its blocks, because their kernels may wait for each other.
+/// @param max_resident blocks that an idle GPU holds at once; 0 if unknown
 std::string too_many_blocks(const GpuInfo& info, const Launch& launch, int max_resident);
-/// "PE 3" and why kernels cannot load from and store to it; "" if they can.
+/// Why kernels cannot load from and store to that PE; "" if they can.
 std::string unmapped(const std::vector<KernelPath>& routes, int pe);
 
 } // namespace shmemctl::bench

@@ -1,5 +1,5 @@
-// host-to-device, device-to-host: copies between a PE's GPU and page-locked memory of its host, by
-// a copy engine. Nothing goes to another PE.
+// host-to-device and device-to-host: copies by a copy engine between a PE's GPU and page-locked
+// memory of its host. Nothing goes to another PE.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -17,7 +17,8 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// What one side of the link holds: the source of what it sends, and the slot of what it receives.
+/// The memory on one side of the link: the source of the data that it sends, and the slot for the
+/// data that it receives.
 struct CopySide {
   std::size_t size_bytes = 0;
   bool sends = false, receives = false;
@@ -77,7 +78,7 @@ public:
   void iterate(std::uint64_t first, std::uint64_t count) override {
     copies_->begin();
     const std::uint64_t end = first + count;
-    // A graph has the copies of numbers that are 0, 1, ... modulo `variants`.
+    // The graph contains the copies with numbers 0, 1, ... `variants` - 1.
     while (graph_ && first % variants == 0 && end - first >= variants) {
       graph_->launch_graph(gpu_->stream());
       first += variants;
@@ -90,7 +91,8 @@ public:
   }
 
   std::optional<double> last_duration_ns() const override { return duration_ns_; }
-  // CUDA events have a resolution of half a microsecond, and add about one between two operations.
+  // CUDA events have a resolution of half a microsecond, and an interval between two includes about
+  // one more.
   std::optional<TimerQuality> timer() const override { return TimerQuality{500, 1000}; }
   std::uint64_t bytes_per_iteration() const override {
     return operations_per_iteration() * point_.size_bytes;
@@ -119,7 +121,7 @@ private:
     return {point_.size_bytes, copied == CopyDirection::to_host || both_ways(),
             copied == CopyDirection::to_gpu || both_ways()};
   }
-  /// The two directions move different bytes.
+  /// Different for the two directions, so that they move different bytes.
   std::uint64_t seed_of(CopyDirection direction) const {
     return seed_ + (direction == CopyDirection::to_gpu ? 0 : 0x9e3779b97f4a7c15U);
   }
@@ -151,7 +153,8 @@ private:
       copies_->join();
   }
 
-  /// @param bytes of that side, which sends by `sent` and receives by `received`
+  /// @param bytes memory of that side, whose data it sends in direction `sent` and receives in
+  /// direction `received`
   std::optional<WrongByte> verify_side(const CopySide& side, const std::byte* bytes,
                                        CopyDirection sent, CopyDirection received,
                                        std::uint64_t iterations, const std::string& whose) const {
@@ -185,7 +188,7 @@ private:
   PeGpu* gpu_ = nullptr;
   std::byte *on_gpu_ = nullptr, *on_host_ = nullptr;
   std::unique_ptr<HostCopies> copies_;
-  std::optional<StreamTimer> graph_; ///< the copies of `variants` numbers, with --graph
+  std::optional<StreamTimer> graph_; ///< with --graph: the copies with numbers 0 to `variants` - 1
   std::optional<double> duration_ns_;
 };
 

@@ -1,4 +1,4 @@
-// Memory of cases of kernels whose PEs send each other one message at a time.
+// Memory of kernels' cases in which PEs send each other one message at a time.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace shmemctl::bench {
 
-/// Where such a case's memory has what: the source, a slot for what comes, and its flag. Where data
-/// and flag are one store (8 bytes), the flag lies right after the data.
+/// The layout of such a case's memory: the source, a slot for the message that arrives, and its
+/// flag. If data and flag are one store (messages of 8 bytes), the flag follows the data directly.
 struct MessageBuffers {
   explicit MessageBuffers(std::size_t size) : size_bytes(size) {}
   std::size_t size_bytes;
@@ -28,7 +28,7 @@ struct MessageBuffers {
   std::size_t total_bytes() const { return flag_offset_bytes() + flag_line_bytes; }
 };
 
-/// What `messages` messages leave in a slot and its flag.
+/// Compares a slot and its flag with what `messages` messages must leave there.
 inline std::optional<WrongByte> verify_message(const std::vector<std::byte>& seen,
                                                const MessageBuffers& places, int pe, int writer,
                                                std::uint64_t seed, std::uint64_t messages,

@@ -64,7 +64,8 @@ private:
   std::uint64_t* flag() const {
     return reinterpret_cast<std::uint64_t*>(memory() + places().flag_offset_bytes());
   }
-  /// What message `number` leaves. A stream's messages depend on their number modulo `variants`.
+  /// The flag after message `number`. Messages of streams depend only on their number modulo
+  /// `variants`.
   std::uint64_t flag_value(std::uint64_t number) const {
     return (by_stream() ? number % variants + 1 : number + 1) & flag_mask();
   }
@@ -81,7 +82,7 @@ private:
   static bool has_payload() {
     return kernel == PingPongKernel::put || kernel == PingPongKernel::put_signal;
   }
-  /// Such a put is one store, so that its receiver may wait for the payload itself.
+  /// A put of this size is one store, so that its receiver can wait for the payload itself.
   bool payload_is_flag() const {
     return kernel == PingPongKernel::put && point().size_bytes <= 8 &&
            std::has_single_bit(point().size_bytes);

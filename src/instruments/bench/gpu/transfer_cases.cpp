@@ -11,12 +11,12 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// What one case is.
+/// The properties of one case.
 struct Kind {
   TransferKernel kernel = TransferKernel::put;
   Completion completion = Completion::at_end;
   bool one_by_one = false;   ///< one caller; each operation is complete before the next
-  bool own_messages = false; ///< each caller of the grid has messages of its own
+  bool own_messages = false; ///< each caller of the grid sends its own messages
   bool is_signalled() const { return kernel == TransferKernel::put_signal; }
 };
 
@@ -73,7 +73,8 @@ protected:
     arguments.own_messages = kind.own_messages;
     arguments.peers = routes_.to.size();
     arguments.only_peer = routes_.to.empty() ? -1 : routes_.to[0];
-    // Loads and stores of one thread to one address stay in order; requests to a network need not.
+    // Loads and stores of one thread to one address stay in order. Requests to a network may be
+    // reordered, so that a quiet is needed before a slot is used again.
     const bool mapped =
         std::all_of(routes_.to.begin(), routes_.to.end(), [this](int pe) { return is_mapped(pe); });
     arguments.quiet_every = mapped ? 0 : layout_->slots;
@@ -114,7 +115,7 @@ private:
   static bool is_pull() {
     return kind.kernel == TransferKernel::get || kind.kernel == TransferKernel::get_value;
   }
-  /// Calls that are made side by side to one peer.
+  /// Number of callers that send to one peer in parallel.
   std::uint64_t callers() const {
     const Launch& shape = point().launch;
     const auto ctas = static_cast<std::uint64_t>(std::max(shape.ctas, 1));
@@ -134,7 +135,7 @@ private:
   }
   TransferLayout layout_for(int n_pes) const {
     const int peers = peers_of_a_sender(point(), n_pes);
-    // A stream has one slot: what it does depends on its number modulo `variants` alone.
+    // A stream uses one slot, because its operations depend only on their number modulo `variants`.
     return {message_bytes(), peers, kind.one_by_one || by_stream() ? 1 : point().window * peers, 1};
   }
 
@@ -142,7 +143,8 @@ private:
   static std::size_t signal_offset_bytes(const TransferLayout& layout) {
     return layout.total_bytes();
   }
-  /// What operation `number` signals. A stream's depend on their number modulo `variants`.
+  /// The signal of operation `number`. Operations of streams depend only on their number modulo
+  /// `variants`.
   std::uint64_t signal_value(std::uint64_t number) const {
     return by_stream() ? number % variants + 1 : number + 1;
   }

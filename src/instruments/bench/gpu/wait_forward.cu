@@ -4,8 +4,8 @@
 
 namespace shmemctl::bench {
 
-/// Messages that go around all PEs: PE 0 puts each to PE 1 with a signal; every PE forwards it to
-/// the next, until PE 0 has it.
+/// Arguments of the kernel. PE 0 puts each message to PE 1 with a signal; every PE forwards it to
+/// the next one, until PE 0 has received it.
 struct RingArguments {
   std::uint64_t first, count;
   std::byte* memory;
@@ -58,7 +58,7 @@ public:
 
   std::size_t bytes_for(int) const override { return places().total_bytes(); }
   bool measures() const override { return pe() == 0; }
-  /// The traffic of a round of all PEs; a hop is that divided by the number of PEs. Only PE 0
+  /// The traffic of one round over all PEs. A hop is this divided by the number of PEs. Only PE 0
   /// measures.
   std::optional<LeastTraffic> min_traffic(const std::vector<int>& gpu_of_pe) const override {
     const auto size = static_cast<double>(point().size_bytes);

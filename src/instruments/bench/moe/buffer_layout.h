@@ -18,7 +18,7 @@ public:
 
   /// Writes all guards.
   void set_guards(std::byte* memory) const;
-  /// The buffer before or after which a byte was written.
+  /// The name of a buffer next to which a guard byte was overwritten; nothing if there is none.
   std::optional<std::string> broken_guard(const std::byte* memory) const;
 
   static constexpr std::size_t guard_bytes = 256;
@@ -37,7 +37,7 @@ private:
 
 /// Poison: no valid BF16 value, FP8 code, rank or token index has these bytes (NaN, and -1).
 inline constexpr std::byte poison_byte{0xff};
-/// Offset of the first byte that is not poison; nothing if all are.
+/// Offset of the first byte that is not poison; nothing if all bytes are.
 std::optional<std::size_t> first_written(const std::byte* begin, std::size_t size_bytes);
 
 } // namespace shmemctl::moe

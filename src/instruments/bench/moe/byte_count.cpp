@@ -17,15 +17,15 @@ constexpr std::array<const char*, 4> count_names = {"own", "deepep-v1", "deepep-
 
 constexpr std::uint64_t index_bytes = 8;         ///< size of an expert's number (int64)
 constexpr std::uint64_t weight_bytes = 4;        ///< size of a top-k weight (FP32)
-constexpr std::uint64_t message_head_bytes = 16; ///< before each row of DeepEP's low latency
+constexpr std::uint64_t message_head_bytes = 16; ///< header of each row in DeepEP's low latency
 
-/// Values and FP32 scales of a row.
+/// Size of a row's values and FP32 scales.
 std::uint64_t row_bytes(const Setup& setup, Operation operation) {
   const Format format = operation == Operation::combine ? Format::bf16 : setup.format;
   return static_cast<std::uint64_t>(setup.shape.row_bytes(format));
 }
 
-/// By rank, how many experts its own tokens have chosen.
+/// By rank: the number of experts that its own tokens have chosen.
 std::vector<std::uint64_t> selections_of_sources(const Setup& setup) {
   std::vector<std::uint64_t> selections;
   for (const RankRouting& sent : *setup.routing)
@@ -35,7 +35,7 @@ std::vector<std::uint64_t> selections_of_sources(const Setup& setup) {
   return selections;
 }
 
-/// By rank, the rows that it receives, each token once from its source, its own included.
+/// By rank: the number of rows that it receives, including its own; each token once.
 std::vector<std::uint64_t> received_rows(const Setup& setup) {
   const std::vector<std::int32_t> counts = row_counts(setup.shape, *setup.routing);
   std::vector<std::uint64_t> rows;
@@ -50,8 +50,8 @@ std::vector<std::uint64_t> times(std::vector<std::uint64_t> counts, std::uint64_
   return counts;
 }
 
-/// High throughput: values and scales of the received rows. Low latency: of the selections that a
-/// rank's own tokens make, and an FP8 row's message has a head.
+/// High throughput: values and scales of the received rows. Low latency: values and scales for each
+/// expert choice of a rank's own tokens; messages with FP8 rows have a header in addition.
 std::vector<std::uint64_t> deepep_v1_bytes(const Setup& setup, Operation operation) {
   const std::uint64_t row = row_bytes(setup, operation);
   if (setup.mode == Mode::high_throughput)
@@ -60,8 +60,8 @@ std::vector<std::uint64_t> deepep_v1_bytes(const Setup& setup, Operation operati
   return times(selections_of_sources(setup), row + (has_head ? message_head_bytes : 0));
 }
 
-/// Received rows in both modes, with the choices and weights of a dispatch's token, and with the
-/// weights that a combine returns.
+/// The received rows, in both modes. In a dispatch each row includes the token's choices and
+/// weights; in a combine, the returned weights.
 std::vector<std::uint64_t> deepep_v2_bytes(const Setup& setup, Operation operation) {
   const auto top_k = static_cast<std::uint64_t>(setup.shape.top_k);
   const std::uint64_t metadata =

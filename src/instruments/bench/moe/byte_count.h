@@ -1,5 +1,5 @@
-// What other projects call the bytes of a dispatch or combine, so that a bandwidth of ours can be
-// read beside theirs.
+// How other projects count the bytes of a dispatch or combine, so that our bandwidths can be
+// compared with theirs.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace shmemctl::moe {
 
-/// Whose definition of the bytes of a call is used.
+/// Which definition of a call's bytes is used.
 enum class ByteCount {
   own,          ///< Traffic::logical_bytes
   deepep_v1,    ///< as DeepEP's tests for Buffer count
   deepep_v2,    ///< as DeepEP's test for ElasticBuffer counts
-  per_selection ///< as NCCL EP's ep_bench in low latency: a BF16 row for each expert choice
+  per_selection ///< as NCCL EP's ep_bench counts in low latency: a BF16 row for each expert choice
 };
 const char* to_string(ByteCount count);
-/// Their names as on the command line, in the order above.
+/// The names of all definitions on the command line, in the order above.
 std::vector<std::string> byte_count_names();
 /// Throws Error (usage) for an unknown name.
 ByteCount parse_byte_count(const std::string& name);
 
-/// By rank, the bytes that this definition has for one call. They follow from the routing alone.
+/// The bytes of one call by that definition, by rank. They follow from the routing alone.
 std::vector<std::uint64_t> counted_bytes(const Setup& setup, Operation operation, ByteCount count);
 
 } // namespace shmemctl::moe

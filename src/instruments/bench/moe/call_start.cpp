@@ -9,10 +9,10 @@ namespace shmemctl::moe {
 
 namespace {
 
-/// Twice the L2 cache of the largest GPU there is (126 MB), and as much as DeepEP's tests write.
+/// Twice the largest L2 cache of any GPU (126 MB). DeepEP's tests write the same amount.
 constexpr std::size_t flushed_bytes = std::size_t{256} << 20;
-/// Several times what the host takes to read the waits of the call before and to launch a call's
-/// kernels (about 40 us).
+/// Several times as long as the host needs to read the waits of the previous call and to launch a
+/// call's kernels (about 40 us).
 constexpr std::uint64_t delay_ns = 200'000;
 
 } // namespace
@@ -32,7 +32,7 @@ void CallStarter::flush() {
 void CallStarter::align() {
   if (!wanted_.kernels_only)
     return;
-  if (!job_) // reads device memory
+  if (!job_) // the constructor of Job reads device memory
     job_.emplace(gpu_.job());
   launched(launch_delay(delay_ns, gpu_.stream()));
   on_stream::barrier(*job_, team_world, gpu_.stream());

@@ -1,4 +1,4 @@
-// What goes before each timed call of kernels: caches that are flushed, GPUs that begin together.
+// What precedes each timed call of kernels: flushing caches, and a simultaneous start of all GPUs.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +11,24 @@ namespace shmemctl::moe {
 
 struct CallStart {
   bool flush_l2 = false;     ///< flush the GPU's L2 cache before each timed call
-  bool kernels_only = false; ///< begin the timed call behind a barrier of the GPUs' streams
+  bool kernels_only = false; ///< start each timed call after a barrier of the GPUs' streams
 };
 
-/// Its memory is given back by close(), which is collective, and by no destructor: after an Error
-/// the others do not take part.
+/// Prepares timed calls. Its memory is freed by close(), which is collective, and not by the
+/// destructor: after an Error the other PEs would not take part.
 class CallStarter {
 public:
-  /// Collective: all PEs want the same. Throws Error (unavailable) if the memory does not suffice.
+  /// Collective; `wanted` must be the same on all PEs. Throws Error (unavailable) if there is not
+  /// enough memory.
   CallStarter(PeGpu& gpu, const CallStart& wanted);
   CallStarter(const CallStarter&) = delete;
   CallStarter& operator=(const CallStarter&) = delete;
 
-  /// Before the hosts meet: flushes the caches, and waits until that is done.
+  /// Called before the barrier of the hosts: flushes the caches and waits for completion.
   void flush();
-  /// After that, on all PEs: enqueues a delay and a barrier, and does not wait. What is enqueued
-  /// next begins at the same time on all GPUs, if the host enqueues it within the delay.
+  /// Called on all PEs after that barrier: enqueues a delay and a barrier, without waiting for
+  /// them. What is enqueued next starts at the same time on all GPUs, if the host enqueues it
+  /// within the delay.
   void align();
   void close();
 

@@ -15,18 +15,19 @@ void GpuBackend::fill() {
   for (std::int32_t token = 0; token < tokens(); ++token)
     for (const float weight : expected_weights(row_key(setup_.seed, me_, token), shape.top_k))
       weights.push_back(weight);
-  // Experts may write all of these regions: only the memory around them is checked.
+  // Experts may write anywhere in these regions, so that only the guards around them are checked.
   poison_regions({&layout_.exchange.outputs, &layout_.exchange.output_weights});
   poison_regions(plan_regions());
-  // Filled once: a put of an earlier call may still read them when the next call begins. So a row
-  // that is not staged shows in the first call, or when the routing changes.
+  // Staging regions are filled only once, because a put of an earlier call may still read them when
+  // the next call begins. Therefore a row that is not staged is noticed only in the first call or
+  // after a change of the routing.
   poison_regions(layout_.exchange.sent());
   gpu_.copy(at<float>(layout_.tokens.weights), weights.data(), weights.size() * sizeof(float));
   gpu_.copy(at<std::int32_t>(layout_.tokens.experts), mine_.experts.data(),
             mine_.experts.size() * sizeof(std::int32_t));
   launched(launch_fill(
       {shape, me_, tokens(), setup_.seed, at<std::uint16_t>(layout_.tokens.values)}, stream()));
-  if (setup_.bias) // as bias_of() of the host backend
+  if (setup_.bias) // the values of bias_of(), as in the host backend
     launched(launch_fill(
         {shape, me_, tokens(), ~setup_.seed, at<std::uint16_t>(layout_.tokens.bias)}, stream()));
   if (setup_.format == Format::fp8 && !is_low_latency())
@@ -61,17 +62,17 @@ Times GpuBackend::times_since(const Waits& before, Direction direction) {
     times.arrival_us = std::max(times.arrival_us, until_begun);
     times.transfer_us = std::max(times.transfer_us, until_done);
   }
-  // the time of each source, from its beginning until its last row
+  // Here transfer_us is that of the slowest source, from when it had begun until its last row came.
   if (is_low_latency() && dispatches)
     return times;
-  // A combine of low latency has one wait, and nothing goes ahead.
+  // A low-latency combine has only one wait, and no counts precede it.
   times.counts_us = is_low_latency() ? 0 : times.arrival_us;
   times.transfer_us = std::max(0.0, times.total_us - times.counts_us);
   return times;
 }
 
 ChainBatches chain_batches(int pairs) {
-  constexpr int fewest = 8, longest = 16; // one deadline bounds the wait for a whole batch
+  constexpr int fewest = 8, longest = 16; // the wait for a whole batch has a single deadline
   const int batches =
       std::max(std::min(std::max(pairs, 0), fewest), (pairs + longest - 1) / longest);
   return {batches, batches > 0 ? (pairs + batches - 1) / batches : 0};
@@ -251,7 +252,7 @@ std::vector<const GpuRegion*> GpuBackend::guarded_regions() const {
   std::vector<const GpuRegion*> parts = written_regions();
   for (const std::vector<const GpuRegion*>& more : {plan_regions(), layout_.exchange.sent()})
     parts.insert(parts.end(), more.begin(), more.end());
-  // Experts write these regions; only the memory around them is checked.
+  // Experts write these regions, so that only the guards around them are checked.
   parts.insert(parts.end(), {&layout_.exchange.outputs, &layout_.exchange.output_weights});
   return parts;
 }
@@ -294,7 +295,8 @@ std::optional<std::string> GpuBackend::wrong_records(const RowSource* rows,
   return std::nullopt;
 }
 
-/// High throughput leaves no gaps between rows.
+/// Checks the memory after the received rows; in high-throughput mode there are no gaps between
+/// rows.
 void GpuBackend::check_after_rows() {
   const std::int64_t rows = rows_of(row_counts_.data(), setup_.shape.n_ranks, me_);
   check_untouched(memory_ + layout_.exchange.rows.offset +
@@ -303,15 +305,15 @@ void GpuBackend::check_after_rows() {
   check_untouched(memory_ + layout_.exchange.records.offset + rows * record_.bytes(),
                   end_of(layout_.exchange.records));
   each_source([&](std::int32_t, const Received& received) {
-    if (received.by_token != nullptr) // by expert: its rows are in another place
+    if (received.by_token != nullptr) // its rows are packed by expert, in another place
       check_untouched(received.rows, received.rows + std::int64_t{received.count} *
                                                          setup_.shape.value_bytes(setup_.format));
   });
 }
 
-/// Low latency: after the rows of each source, in both halves. (All calls since the memory was
-/// filled had the same routing, so each half has the same gaps.) A masked one may write its slots
-/// late: nobody reads them.
+/// Low latency: checks the memory after the rows of each source, in both halves. (All calls since
+/// the memory was filled had the same routing, so both halves have the same gaps.) Slots of masked
+/// ranks are not checked: such a rank may still write them, and nobody reads them.
 void GpuBackend::check_between_slots() {
   const std::int64_t value_bytes = setup_.shape.value_bytes(setup_.format);
   for (std::int32_t buffer = 0; buffer < 2; ++buffer)
@@ -356,7 +358,8 @@ std::optional<std::string> GpuBackend::verify_dispatch() {
 
 std::optional<std::string> GpuBackend::verify_combine() {
   clear_mismatch();
-  // Only while it is looked at: a call leaves out what masked ranks would add by itself.
+  // Only for the verification kernel; the combine itself leaves out what masked ranks would
+  // contribute.
   const auto put_choices = [this](const RankRouting& routing) {
     if (!masked_.empty())
       gpu_.copy(at<std::int32_t>(layout_.tokens.experts), routing.experts.data(),

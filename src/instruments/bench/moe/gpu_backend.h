@@ -1,5 +1,5 @@
-// Dispatch and combine by kernels: an exchange (src/runtime/moe/exchange.h), with tokens whose
-// every bit is known, clocks around its calls, and a look at all that they leave.
+// Dispatch and combine by kernels: an exchange (src/runtime/moe/exchange.h) with tokens of which
+// every bit is known. Times its calls, and verifies all that they write.
 #pragma once
 
 #include <algorithm>
@@ -12,21 +12,22 @@
 
 namespace shmemctl::moe {
 
-/// Symmetric memory of the GPU that make_gpu_backend() needs.
+/// The symmetric GPU memory that make_gpu_backend() needs.
 std::size_t gpu_backend_bytes(const Setup& setup, const MoePath& path);
 
-/// A backend for a setup that exchange_broken_rule() and exchange_cannot() accept. @param memory
-/// symmetric memory of `gpu`, gpu_backend_bytes() of it, zeroed on all ranks before any goes on;
-/// stays the caller's, outlives the backend @param rank of this PE
+/// Makes a backend for a setup that exchange_broken_rule() and exchange_cannot() accept.
+/// @param memory symmetric memory of `gpu`, of gpu_backend_bytes(), zeroed on all ranks before any
+/// rank continues; owned by the caller, and must outlive the backend
+/// @param rank rank of this PE
 std::unique_ptr<Backend> make_gpu_backend(PeGpu& gpu, std::byte* memory, const Setup& setup,
                                           const MoePath& path, std::int32_t rank);
 
-/// How a chain of pairs is timed: in batches of 16 at most, which are alike.
+/// How a chain of pairs is timed: in equal batches of at most 16 pairs.
 struct ChainBatches {
   int batches = 0, each = 0;
   int pairs() const { return batches * each; }
 };
-/// For at least `pairs` pairs of dispatch and combine.
+/// The batches for at least `pairs` pairs of dispatch and combine.
 ChainBatches chain_batches(int pairs);
 
 class GpuBackend : public Backend {
@@ -50,7 +51,7 @@ public:
 
   void poison() override {
     poison_regions(written_regions());
-    if (is_low_latency()) // each dispatch makes its plan anew
+    if (is_low_latency()) // each dispatch makes a new plan
       poison_plan();
   }
   void poison_plan() override { poison_regions(plan_regions()); }
@@ -67,7 +68,7 @@ public:
         enqueue_counts();
       notify_timer_.end(stream());
     }
-    // whoever measures dispatches alone, and verifies them, combines none of them
+    // Drops the previous dispatch. It has no combine if only dispatches are measured and verified.
     exchange_->drop();
     enqueue_dispatch();
     if (setup_.by_expert) {
@@ -95,13 +96,14 @@ public:
   bool has_phases() const override { return is_low_latency(); }
   double send(Direction direction) override { return run_phase(direction, Phases::send); }
   double receive(Direction direction) override { return run_phase(direction, Phases::receive); }
-  /// In a few batches, each by one pair of events: between the pairs of a batch the host does not
-  /// wait.
+  /// Measures a few batches, each between two events. The host does not wait between the pairs of a
+  /// batch.
   std::vector<double> chain(int pairs, const std::function<void()>& between) override;
   int chained_pairs(int pairs) const override { return chain_batches(pairs).pairs(); }
   void run_experts() override {
-    // What experts made of the same rows before would be right again. Nobody reads it any more:
-    // they write there, too, once the dispatch is received.
+    // Outputs that the experts made earlier from the same rows would be correct again, so they are
+    // overwritten. No PE reads them any more: experts write there, too, after the dispatch is
+    // received.
     poison_regions({&layout_.exchange.outputs, &layout_.exchange.output_weights});
     if (setup_.by_expert)
       run_packed_experts();
@@ -113,7 +115,7 @@ public:
   std::optional<std::string> verify_combine() override;
   std::vector<std::int32_t> masked() override { return masked_; }
   void corrupt() override {
-    // A value of a row that came, and a result.
+    // One value of a received row, and one result.
     bool done = false;
     each_source([&](std::int32_t, const Received& received) {
       if (!done && received.count > 0 && received.by_token == nullptr)
@@ -140,16 +142,16 @@ public:
 
 private:
   std::byte* plan() const { return memory_ + layout_.plan_begin; }
-  /// What a dispatch sends.
+  /// The values that a dispatch sends.
   const std::byte* token_values() const {
     const bool casts_before = setup_.format == Format::fp8 && !is_low_latency();
     return at<std::byte>(casts_before ? layout_.tokens.casts : layout_.tokens.values);
   }
-  /// High throughput: the counts, which precede a dispatch.
+  /// High throughput: the exchange of counts, which precedes a dispatch.
   void enqueue_counts() {
     exchange_->make_plan(plan(), tokens(), at<std::int32_t>(layout_.tokens.experts), stream());
   }
-  /// @param phases of low latency
+  /// @param phases phases to launch; low latency only
   void enqueue_dispatch(Phases phases = Phases::both) {
     own_in_place_ = exchange_->settings(Direction::dispatch).in_place.value_or(0) > 0;
     exchange_->dispatch(plan(),
@@ -166,7 +168,8 @@ private:
                         at<std::uint16_t>(layout_.tokens.results), combined_weights()},
                        phases, stream());
   }
-  /// A dispatch's second half packs, too, where rows are packed.
+  /// Runs one phase. The receive phase of a dispatch also packs the rows if the setup asks for
+  /// that.
   double run_phase(Direction direction, Phases phases);
 
   using Waits = WaitSums;
@@ -196,7 +199,7 @@ private:
   }
 
   void fill();
-  /// With the guards around each.
+  /// Poisons these regions including the guards around each.
   void poison_regions(const std::vector<const GpuRegion*>& parts) {
     for (const GpuRegion* part : parts)
       gpu_.fill(memory_ + part->offset - gpu_guard_bytes, gpu_poison,
@@ -212,8 +215,8 @@ private:
     return setup_.combined_weights ? at<float>(layout_.tokens.combined_weights) : nullptr;
   }
 
-  /// Calls act(source, Received) for each source rank with what it sent here. In low-latency mode
-  /// this is in the half of the buffer that the last dispatch used.
+  /// Calls act(source, Received) for each source rank with the rows that it sent to this rank. In
+  /// low-latency mode they are in the half of the buffer that the last dispatch used.
   template <class Act>
   void each_source(const Act& act) {
     std::int32_t first = 0;
@@ -238,8 +241,8 @@ private:
                            static_cast<std::size_t>(setup_.shape.n_ranks) +
                        static_cast<std::size_t>(me_)];
   }
-  /// High throughput: where the top-k weights that this rank returns for the rows of `source` are;
-  /// nullptr if it returns none.
+  /// High throughput: the location of the top-k weights that this rank returns for the rows of
+  /// `source`; nullptr if it returns none.
   float* output_weights_of(std::int32_t source) const {
     return setup_.combined_weights
                ? output_weights() +
@@ -255,11 +258,12 @@ private:
            row * setup_.outputs_per_row() * setup_.shape.hidden * 2;
   }
 
-  /// Waits of all calls so far; also reads which ranks the kernels have masked.
+  /// Sums of the waits of all calls so far. Also reads which ranks the kernels have masked.
   Waits waits(Direction direction);
-  /// Whom the kernels have masked; without ExchangeConfig::rank_timeout_us that is an error.
+  /// Reads which ranks the kernels have masked. Without ExchangeConfig::rank_timeout_us, a masked
+  /// rank is an error.
   void read_masked_ranks();
-  /// Behind the call that was put into the stream.
+  /// Waits for the call that was enqueued, and returns its times.
   Times times_since(const Waits& before, Direction direction);
 
   void flip(std::byte* byte) {
@@ -281,9 +285,10 @@ private:
   void clear_mismatch() { gpu_.fill(memory_ + layout_.tokens.wrong.offset, 0, sizeof(Mismatch)); }
   void run_experts_of_rows();
   void run_packed_experts();
-  /// What dispatches and combines write, but for the plan.
+  /// The regions that dispatches and combines write, except for the plan.
   std::vector<const GpuRegion*> written_regions() const;
-  /// What is found out about where rows go: by notify, or by each dispatch of low latency.
+  /// The regions of the plan, which says where rows go: written by notify, or by each low-latency
+  /// dispatch.
   std::vector<const GpuRegion*> plan_regions() const;
   /// Regions whose guard bytes verification checks.
   std::vector<const GpuRegion*> guarded_regions() const;
@@ -316,7 +321,7 @@ private:
   Routing active_routing_;               ///< the routing without masked ranks
   std::vector<std::int32_t> row_counts_; ///< [source][destination] of the last dispatch
   bench::StreamTimer timer_, notify_timer_, pack_timer_;
-  bool own_in_place_ = false; ///< DispatchArguments::in_place of the last dispatch
+  bool own_in_place_ = false; ///< Settings::in_place of the last dispatch
 };
 
 } // namespace shmemctl::moe

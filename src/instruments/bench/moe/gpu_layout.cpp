@@ -4,7 +4,7 @@ namespace shmemctl::moe {
 
 namespace {
 
-/// Where the regions of a plan may begin behind those of an exchange.
+/// The aligned offset at which the plan begins, after the exchange.
 std::size_t aligned_begin(std::size_t end) {
   return (end + 255) / 256 * 256;
 }
@@ -19,7 +19,7 @@ TokenLayout::TokenLayout(const Setup& setup, std::size_t begin)
     : GpuRegions(gpu_guard_bytes, begin) {
   const Shape& shape = setup.shape;
   const auto count = [](std::int32_t number) { return static_cast<std::size_t>(number); };
-  // The same on all ranks, although each has its own number of tokens.
+  // The size is the same on all ranks, although they may have different numbers of tokens.
   const std::size_t most = count(shape.max_tokens);
   const std::size_t hidden = count(shape.hidden) * sizeof(std::uint16_t);
   const bool casts_before = setup.format == Format::fp8 && !setup.is_low_latency();

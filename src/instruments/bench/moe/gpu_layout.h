@@ -1,5 +1,4 @@
-// The layout of the GPU backend's memory: an exchange's, a plan's, and that of the tokens, one
-// behind the other.
+// The layout of the GPU backend's memory: an exchange, a plan, and the tokens, in this order.
 #pragma once
 
 #include <vector>
@@ -10,13 +9,14 @@
 
 namespace shmemctl::moe {
 
-/// Setup::scale_bytes for kernels: 1 if they carry UE8M0 scales, otherwise 4.
+/// Setup::scale_bytes for kernels: 1 for UE8M0 scales, otherwise 4.
 std::int32_t scale_bytes_of(const Setup& setup);
 
 inline constexpr std::size_t gpu_guard_bytes = 1024; ///< around each region; must not be written
-inline constexpr int gpu_poison = 0xff;              ///< NaN as BF16 and FP32, and no index
+/// NaN as BF16 and FP32, and not a valid index.
+inline constexpr int gpu_poison = 0xff;
 
-/// What a program would bring itself: tokens and results, and the verdict of verification.
+/// What an application would provide itself (tokens and results), and the result of verification.
 struct TokenLayout : GpuRegions {
   TokenLayout(const Setup& setup, std::size_t begin);
 
@@ -35,7 +35,7 @@ struct GpuLayout {
   std::size_t plan_begin;
 
   std::size_t size_bytes() const { return tokens.size_bytes; }
-  /// What a program that calls these kernels would need.
+  /// The memory that an application which uses these kernels would need.
   std::vector<MemoryUse> uses() const;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 template <class T>
 void fill_bytes(std::vector<T>& values, std::byte byte) {
-  if (!values.empty()) // otherwise there may be no memory to name
+  if (!values.empty()) // an empty vector may have no memory
     std::memset(values.data(), static_cast<int>(byte), values.size() * sizeof(T));
 }
 
@@ -32,7 +32,7 @@ HostBackend::HostBackend(Rma& rma, std::byte* memory, const Setup& setup, Mutati
 }
 
 std::uint64_t HostBackend::load(const std::uint64_t* word) {
-  // atomic_ref wants a mutable object; this only loads.
+  // atomic_ref needs a mutable object, but this only loads.
   return std::atomic_ref(*const_cast<std::uint64_t*>(word)).load(std::memory_order_acquire);
 }
 
@@ -120,8 +120,8 @@ void HostBackend::wait_for_all(const std::vector<Awaited>& all,
   const auto rank_timed_out = [&] {
     return setup_.rank_timeout_us > 0 && us_since(begin) > setup_.rank_timeout_us;
   };
-  // In turn, so that a timeout names the missing PE; a PE that arrives meanwhile is recorded with
-  // its own time.
+  // Waits for one rank after another, so that a timeout names the missing one. A rank that arrives
+  // meanwhile is recorded at its own time.
   for (const Awaited& awaited : all) {
     if (is_masked(awaited.rank))
       continue;
@@ -143,7 +143,8 @@ void HostBackend::mask(std::int32_t rank) {
 
 void HostBackend::add_up(const std::vector<const std::uint16_t*>& rows, const std::uint16_t* begin,
                          std::size_t channels, std::uint16_t* out) {
-  std::vector<float> totals(channels); // sums are made row by row, each read as it lies in memory
+  // Sums row by row, so that each row is read in the order of memory.
+  std::vector<float> totals(channels);
   if (begin)
     std::transform(begin, begin + channels, totals.begin(), float_of_bf16);
   for (const std::uint16_t* row : rows)
@@ -175,7 +176,7 @@ void HostBackend::poison_common() {
 }
 
 std::optional<std::string> HostBackend::verify_dispatch() {
-  // Its own rows as they were sent; but nothing of masked ranks.
+  // Expects its own rows, too, but none of masked ranks.
   std::vector<RowSource> expected = expected_rows(setup_.shape, *setup_.routing, me_);
   std::erase_if(expected, [this](const RowSource& row) { return is_masked(row.rank); });
   const std::vector<std::byte*> rows = received_rows();

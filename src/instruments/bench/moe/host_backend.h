@@ -1,4 +1,4 @@
-// Dispatch and combine by the host's one-sided operations: over every transport, for every machine.
+// Dispatch and combine by one-sided operations of the host: for all transports, on any machine.
 #pragma once
 
 #include <chrono>
@@ -12,14 +12,14 @@
 
 namespace shmemctl::moe {
 
-/// A mistake on purpose, of one rank: what verification has to find.
+/// A deliberate mistake of one rank, which verification must find.
 struct Mutation {
   enum class Kind {
     none,
-    swapped_rows,  ///< two rows change their places
+    swapped_rows,  ///< two rows are swapped
     skipped_chunk, ///< the last part of a row's values is not sent
-    early_signal,  ///< the signal goes before its rows, which wait for `gate`
-    no_fence,      ///< nothing orders rows and signals
+    early_signal,  ///< the signal is sent before its rows, which wait for `gate`
+    no_fence,      ///< rows and signals are not ordered
     lost_row       ///< the first row of each dispatch is not sent
   };
   Kind kind = Kind::none;
@@ -27,19 +27,19 @@ struct Mutation {
   std::function<void()> gate;
 };
 
-/// Symmetric memory that make_host_backend() needs.
+/// The symmetric memory that make_host_backend() needs.
 std::size_t host_backend_bytes(const Setup& setup);
 
-/// Why the host's calls of such a setup cannot run with that; "" if they can.
+/// Why the host's calls cannot run with these settings; "" if they can.
 std::string host_invalid_reason(const Setup& setup, Direction direction, const Settings& wanted);
 
-/// @param memory symmetric, host_backend_bytes() of it, zeroed on all ranks before any goes on;
-///               stays the caller's, outlives the backend
-/// @param rank of this PE, which is also its PE
+/// @param memory symmetric, of host_backend_bytes(), zeroed on all ranks before any rank continues;
+/// owned by the caller, and must outlive the backend
+/// @param mutation for tests
 std::unique_ptr<Backend> make_host_backend(Rma& rma, std::byte* memory, const Setup& setup,
                                            Mutation mutation = {});
 
-/// What both modes share: rows to send, signals, waits.
+/// What both modes share: rows to send, signals, and waits.
 class HostBackend : public Backend {
 public:
   HostBackend(Rma& rma, std::byte* memory, const Setup& setup, Mutation mutation);
@@ -52,7 +52,7 @@ public:
   std::vector<std::int32_t> masked() override {
     return std::vector<std::int32_t>(masked_.begin(), masked_.end());
   }
-  /// One: chunk_bytes of a put; its own choice is the whole row.
+  /// The only setting is chunk_bytes, the size of a put; the backend's own choice is the whole row.
   Settings settings(Direction direction) const override;
   std::string cannot_use(Direction direction, const Settings& wanted) const override {
     return host_invalid_reason(setup_, direction, wanted);
@@ -65,19 +65,19 @@ protected:
     return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
   }
 
-  /// The rank whose data is waited for, and the rank that delivers it: another one if rows are
-  /// forwarded.
+  /// The rank whose data is awaited, and the rank that delivers the data, which is another one if
+  /// rows are forwarded.
   struct Awaited {
     std::int32_t rank, by;
   };
-  /// Waits until `is_there(rank)` holds for each, and records when. A timeout names the rank that
-  /// should have delivered. With Setup::rank_timeout_us, a rank that does not respond in that time
-  /// is masked.
+  /// Waits until `is_there(rank)` is true for each rank, and records when it became true. A timeout
+  /// error names the rank that should have delivered. With Setup::rank_timeout_us, a rank that does
+  /// not respond within that time is masked.
   void wait_for_all(const std::vector<Awaited>& all,
                     const std::function<bool(std::int32_t)>& is_there, const char* step,
                     Times& times);
-  /// The rows of one token in order: begin + first + ..., in FP32, rounded once.
-  /// @param begin nullptr is 0
+  /// Adds up the rows of one token in order (begin + first + ...) in FP32, and rounds once.
+  /// @param begin nullptr means 0
   static void add_up(const std::vector<const std::uint16_t*>& rows, const std::uint16_t* begin,
                      std::size_t channels, std::uint16_t* out);
   std::uint64_t* words(std::size_t offset) const {
@@ -89,10 +89,10 @@ protected:
     return times;
   }
   static std::uint64_t load(const std::uint64_t* word);
-  /// Later puts use the chunk size of that direction.
+  /// Selects the direction whose chunk size later puts use.
   void select_direction(Direction direction);
   void put(std::byte* target, const std::byte* source, std::size_t size_bytes, std::int32_t rank);
-  /// Sets a flag at that rank, ordered after all rows to it.
+  /// Sets a flag at that rank. Call fence_rows() before it to order it after the rows.
   void signal(std::uint64_t* word, std::uint64_t value, std::int32_t rank);
   /// Orders earlier puts before later signals.
   void fence_rows();
@@ -104,13 +104,13 @@ protected:
     return memory_ + layout_.send_rows +
            static_cast<std::size_t>(token) * row_fields_.stride_bytes();
   }
-  /// Puts a token's row, with the mutations of the test.
+  /// Puts a token's row, with the deliberate mistakes of tests.
   void put_row(std::byte* target, const std::byte* row, std::int32_t rank);
   std::int32_t tokens() const { return mine_.tokens(); }
   std::size_t value_row_bytes() const {
     return static_cast<std::size_t>(setup_.shape.hidden) * sizeof(std::uint16_t);
   }
-  /// A returned row: values, and the top-k weights if combine returns them.
+  /// The size of a returned row: values, and the top-k weights if combine returns them.
   std::size_t back_row_bytes() const { return RowFields::back_bytes(setup_); }
   float* weights_of(std::byte* output_row_in) const {
     return reinterpret_cast<float*>(output_row_in + value_row_bytes());
@@ -122,13 +122,14 @@ protected:
     return combined_weights_.data() +
            static_cast<std::size_t>(token) * static_cast<std::size_t>(setup_.shape.top_k);
   }
-  /// Whether there is such a token: a row that has not come may name any rank, or none, and nothing
-  /// goes back for it. Verification says what is wrong with it.
+  /// Whether that token exists. A row that has not arrived may name any rank or token; nothing is
+  /// returned for it, and verification reports what is wrong.
   bool is_token(RowSource source) const {
     return source.rank >= 0 && source.rank < setup_.shape.n_ranks && source.token >= 0 &&
            source.token < setup_.shape.max_tokens;
   }
-  /// Adds up the weights of the same rows as add_up(); nothing if combine returns no weights.
+  /// Adds up the weights of the same rows as add_up() does; does nothing if combine returns no
+  /// weights.
   void add_up_weights(const std::vector<const std::uint16_t*>& rows, float* out) const;
   std::uint16_t* combined_row(std::int32_t token) {
     return combined_.data() +
@@ -137,7 +138,7 @@ protected:
 
   /// The received rows, in order.
   virtual std::vector<std::byte*> received_rows() const = 0;
-  /// What the last dispatch must not have touched, and what it counted.
+  /// What is wrong with the counts of the last dispatch, or with memory that it must not write.
   virtual std::optional<std::string> wrong_counts_or_gaps(std::size_t rows) const = 0;
   std::optional<std::string> verify_dispatch() override;
   std::optional<std::string> verify_combine() override;
@@ -150,16 +151,16 @@ protected:
   const std::int32_t me_;
   const RankRouting& mine_;
   const RowFields row_fields_;
-  std::vector<RankMask> masks_; ///< by token: where it goes
+  std::vector<RankMask> masks_; ///< by token: the ranks that it goes to
   std::vector<std::uint16_t> combined_;
   std::vector<float> combined_weights_; ///< [token][choice]
   const HostLayout layout_;
-  /// The routing without masked ranks.
+  /// The routing without the masked ranks.
   const Routing& active_routing() const { return active_routing_; }
   bool is_masked(std::int32_t rank) const { return masked_.count(rank) != 0; }
 
-  bool skipped_ = false; ///< the chunk has been
-  bool lost_ = false;    ///< whether the row of this dispatch has been lost
+  bool skipped_ = false; ///< whether the chunk has been skipped
+  bool lost_ = false;    ///< whether this dispatch has already lost its row
 
 private:
   friend std::string host_invalid_reason(const Setup& setup, Direction direction,
@@ -169,7 +170,7 @@ private:
                ? static_cast<std::size_t>(setup.shape.hidden) * sizeof(std::uint16_t)
                : RowFields(setup).stride_bytes();
   }
-  /// The size of a row in that direction.
+  /// The size of a row for calls in that direction.
   std::size_t row_bytes(Direction direction) const { return row_bytes(setup_, direction); }
   void mask(std::int32_t rank);
 

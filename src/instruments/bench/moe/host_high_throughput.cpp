@@ -1,5 +1,5 @@
-// High throughput on the host: counts go ahead, so every row has its final place before it moves.
-// The way there is in host_high_throughput.cpp, the way back in host_high_throughput_back.cpp.
+// High throughput on the host. Counts are exchanged first, so that every row has its final place
+// before it is sent.
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ public:
       : HostBackend(rma, memory, setup, std::move(mutation)), n_(setup.shape.n_ranks),
         node_(node_of(me_, setup.node_ranks)), counts_(as_size(n_) * as_size(n_)),
         expert_counts_(as_size(setup.shape.local_experts())), relayed_(as_size(setup.n_nodes())) {
-    for (std::int32_t i = 0; i < setup.node_ranks; ++i) // itself first, then in turn
+    for (std::int32_t i = 0; i < setup.node_ranks; ++i) // itself first, then the others in turn
       node_peers_.push_back(node_ * setup.node_ranks + (me_ + i) % setup.node_ranks);
     for (std::int32_t token = 0; setup.bias && token < tokens(); ++token)
       biases_.push_back(bias_of(setup_, me_, token));
@@ -55,8 +55,9 @@ private:
   std::byte* value_row(std::size_t buffer, std::size_t index) const {
     return memory_ + buffer + index * back_row_bytes();
   }
-  /// In the memory of the rank that sums: where local rank `local` puts its result for a token of
-  /// the rank on `node` that has the summing rank's local index.
+  /// In the memory of the rank that adds up: where the rank with local index `local` puts its
+  /// result for a token of `node`. The token's rank has the same local index as the rank that adds
+  /// up.
   std::byte* output_row_in(std::int32_t local, std::int32_t node, std::int32_t token) const {
     return value_row(layout_.back,
                      as_size(local * setup_.n_nodes()) * as_size(setup_.shape.max_tokens) +
@@ -87,7 +88,8 @@ private:
   std::vector<std::byte*> received_rows() const override;
   std::optional<std::string> wrong_counts_or_gaps(std::size_t rows) const override;
 
-  /// A token of a rail's rank that has come to this node, and the ranks here that it went to.
+  /// A token of a rail's rank that has arrived at this node, and the ranks of this node that it
+  /// goes to.
   struct Relayed {
     std::int32_t token;
     RankMask local;
@@ -127,7 +129,7 @@ Times HighThroughput::dispatch(bool cached) {
     signal_rows();
   forward(times);
   wait_for_rows(times);
-  rma_.quiet(); // the rows that were sent may change from now on
+  rma_.quiet(); // the rows to send may change from now on
   times.total_us = us_since(begin);
   times.transfer_us = times.total_us - times.counts_us;
   return times;
@@ -159,7 +161,7 @@ void HighThroughput::make_plan() {
 
 void HighThroughput::exchange_counts(Times& times) {
   ++counts_epoch_;
-  // A rank that writes the other buffer knows that this rank has entered the next dispatch.
+  // A rank writes the other buffer only after this rank has entered the next dispatch.
   const std::size_t buffer = as_size(buffer_of_epoch(counts_epoch_)) * as_size(n_);
   const std::size_t message_bytes = layout_.count_message_words * sizeof(std::int32_t);
   std::uint64_t* const come = words(layout_.signals.counts) + buffer;
@@ -187,8 +189,8 @@ void HighThroughput::exchange_counts(Times& times) {
     chosen = aligned_count(chosen, setup_.shape.expert_alignment);
 }
 
-/// Tells those who write to this rank that its memory is free, and waits for those that it writes
-/// to: the ranks of its node and of its rail.
+/// Tells the ranks that write to this rank that its memory is free, and waits for the ranks that it
+/// writes to. Both are the ranks of its node and of its rail.
 void HighThroughput::wait_until_ready(std::size_t signals, std::uint64_t epoch, const char* step,
                                       Times& times) {
   std::vector<Awaited> all;
@@ -234,7 +236,8 @@ void HighThroughput::signal_rows() {
       signal(words(layout_.signals.rows) + me_, epoch_, rank);
 }
 
-/// Waits until the data of each rail has arrived. @param is_there by node
+/// Waits until the data of each rail has arrived.
+/// @param is_there takes a node
 void HighThroughput::wait_for_rails(const std::function<bool(std::int32_t)>& is_there,
                                     const char* step, Times& times) {
   std::vector<Awaited> all;
@@ -328,7 +331,7 @@ void HighThroughput::run_experts() {
   }
 }
 
-/// The weights of a row that this rank returns: 0 for experts of other ranks.
+/// Computes the weights that this rank returns for a row: 0 for experts of other ranks.
 void HighThroughput::weigh(const std::byte* row, float* out) const {
   const std::int32_t* const experts = row_fields_.experts(row);
   for (std::int32_t k = 0; k < setup_.shape.top_k; ++k)
@@ -364,7 +367,7 @@ Times HighThroughput::combine() {
   return times;
 }
 
-/// Each row goes to the rank of this node that adds up for the row's home.
+/// Sends each result to the rank of this node that adds up for the row's source.
 void HighThroughput::send_outputs() {
   const std::int32_t local = me_ % setup_.node_ranks;
   std::size_t index = 0;
@@ -380,7 +383,8 @@ void HighThroughput::send_outputs() {
     signal(words(layout_.signals.rows_back) + me_, back_epoch_, rank);
 }
 
-/// What this node's ranks have given back of tokens of other nodes crosses as one row.
+/// Adds up what this node's ranks return for tokens of other nodes, so that one row per token
+/// crosses to the other node.
 void HighThroughput::add_up_for_rails() {
   const auto channels = as_size(setup_.shape.hidden);
   for (const std::int32_t home : rails_) {
@@ -416,7 +420,7 @@ void HighThroughput::add_up_own(Times& times) {
     for (std::int32_t local = 0; local < setup_.node_ranks; ++local)
       if (goes_to(mask, node_ * setup_.node_ranks + local))
         rows.push_back(values(output_row_in(local, node_, token)));
-    if (!rails_.empty()) { // this node's sum is rounded like those of the others
+    if (!rails_.empty()) { // this node's sum is rounded as those of the other nodes are
       add_up(rows, nullptr, channels, reinterpret_cast<std::uint16_t*>(own.data()));
       add_up_weights(rows, weights_of(own.data()));
       for (std::int32_t node = 0; node < setup_.n_nodes(); ++node)

@@ -10,8 +10,8 @@ std::size_t as_size(std::int32_t value) {
   return static_cast<std::size_t>(value);
 }
 
-/// Rows that experts give back: of high throughput one for each received one; of low latency the
-/// most that any rank has with this routing, which all ranks know.
+/// The number of rows that experts return. High throughput: one for each received row. Low latency:
+/// the most that any rank has with this routing, which all ranks know.
 std::size_t max_results(const Setup& setup) {
   const Shape& shape = setup.shape;
   if (setup.combine != Combine::weighted)
@@ -24,7 +24,7 @@ std::size_t max_results(const Setup& setup) {
   return *std::max_element(by_rank.begin(), by_rank.end());
 }
 
-/// Rows packed by expert: the most that any rank has with this routing.
+/// The number of rows packed by expert: the most that any rank has with this routing.
 std::size_t max_packed(const Setup& setup) {
   std::int32_t most = 0;
   for (std::int32_t rank = 0; setup.by_expert && rank < setup.shape.n_ranks; ++rank)
@@ -32,7 +32,7 @@ std::size_t max_packed(const Setup& setup) {
   return as_size(most);
 }
 
-/// Adds parts, and says by what formula.
+/// Adds buffers to the layout, and records the formula of each size.
 class Builder {
 public:
   Builder(HostLayout& layout) : layout_(layout) {}
@@ -59,10 +59,10 @@ HostLayout::HostLayout(const Setup& setup) {
   const std::size_t row = RowFields(setup).stride_bytes();
   const std::size_t value_row = RowFields::back_bytes(setup);
   const std::size_t ranks = as_size(shape.n_ranks), tokens = as_size(shape.max_tokens);
-  // Rows that cross nodes; low latency sends them straight.
+  // Whether rows that cross nodes are forwarded; low latency sends them directly.
   const bool relays = high && setup.n_nodes() > 1;
   const std::size_t nodes = as_size(setup.n_nodes());
-  const std::string value_words = // the words of a row on its way back, as RowFields::back_bytes()
+  const std::string value_words = // formula of a returned row's size: RowFields::back_bytes()
       setup.combined_weights ? "(hidden * 2 + topk * 4, rounded up to 16)" : "hidden * 2";
   Builder add(*this);
   for (std::size_t* words :

@@ -1,5 +1,6 @@
-// Low latency on the host: every source has slots of its own on every rank, double-buffered by the
-// parity of the call, and one flag with the number of rows. No rank waits before sending.
+// Low latency on the host: every source has its own slots on every rank, in two buffers that
+// alternate with the parity of the call, and one flag that contains the number of rows. No rank
+// waits before it sends.
 #include <algorithm>
 #include <cstring>
 
@@ -12,11 +13,13 @@ namespace shmemctl::moe {
 namespace {
 
 struct Packing {
-  std::vector<std::int32_t> counts;      ///< by local expert: its rows
-  std::vector<std::int32_t> offsets;     ///< by local expert: its first row; then the end of all
-  std::vector<std::int32_t> output_rows; ///< [received row][choice]; -1: of another rank, or masked
+  std::vector<std::int32_t> counts; ///< by local expert: number of its rows
+  /// By local expert: its first row; then the end of all rows.
+  std::vector<std::int32_t> offsets;
+  /// [received row][choice]; -1: the expert is on another rank, or the choice is masked.
+  std::vector<std::int32_t> output_rows;
 };
-/// @param choices by received row: its shape.top_k experts, of all ranks
+/// @param choices for each received row: its shape.top_k experts, on any rank
 Packing packing_of(const Shape& shape, const std::vector<const std::int32_t*>& choices,
                    std::int32_t rank) {
   Packing packing;
@@ -24,7 +27,8 @@ Packing packing_of(const Shape& shape, const std::vector<const std::int32_t*>& c
   for (const std::int32_t* const of_row : choices)
     for (std::int32_t k = 0; k < shape.top_k; ++k) {
       const std::int32_t local = shape.local_expert(of_row[k], rank);
-      // Its number among the expert's rows; where these begin is known when all are counted.
+      // The number of this row among its expert's rows; the expert's first row is added after all
+      // are counted.
       packing.output_rows.push_back(
           local == no_expert ? -1 : packing.counts[static_cast<std::size_t>(local)]++);
     }
@@ -46,16 +50,16 @@ inline void add_weighted_row(const std::uint16_t* row, float weight, std::vector
 }
 
 #if defined(__x86_64__)
-/// The same conversion by the processor's own instruction, where the C library would be called for
-/// each number.
+/// The same, compiled for processors with FMA instructions. Otherwise the compiler would call the C
+/// library for each number.
 [[gnu::target("fma"), gnu::flatten]] void
 add_weighted_by_fma(const std::uint16_t* row, float weight, std::vector<float>& totals) {
   add_weighted_row(row, weight, totals);
 }
 #endif
 
-/// totals += weight * row, each rounded once.
-/// @param row as many BF16 values as there are totals
+/// totals += weight * row, each number rounded once.
+/// @param row has as many BF16 values as there are totals
 void add_weighted(const std::uint16_t* row, float weight, std::vector<float>& totals) {
 #if defined(__x86_64__)
   static const bool has_fma = __builtin_cpu_supports("fma") != 0;
@@ -70,7 +74,7 @@ public:
   LowLatency(Rma& rma, std::byte* memory, const Setup& setup, Mutation mutation)
       : HostBackend(rma, memory, setup, std::move(mutation)), n_(setup.shape.n_ranks),
         come_(as_size(n_)), expert_counts_(as_size(setup.shape.local_experts())) {
-    for (std::int32_t i = 0; i < n_; ++i) // itself first, then in turn
+    for (std::int32_t i = 0; i < n_; ++i) // itself first, then the others in turn
       everybody_.push_back({(me_ + i) % n_, (me_ + i) % n_});
   }
 
@@ -94,7 +98,7 @@ public:
 private:
   static std::size_t as_size(std::int32_t value) { return static_cast<std::size_t>(value); }
   bool weighted() const { return setup_.combine == Combine::weighted; }
-  /// Rows that come back of a token: one for each choice, or for each rank.
+  /// The number of rows that are returned for a token: one for each choice, or for each rank.
   std::int32_t per_token() const { return weighted() ? setup_.shape.top_k : n_; }
   std::size_t half_back_rows() const {
     return as_size(per_token()) * as_size(setup_.shape.max_tokens);
@@ -116,7 +120,7 @@ private:
   std::byte* packed_row(std::int32_t output_row) const {
     return memory_ + layout_.packed + as_size(output_row) * row_fields_.stride_bytes();
   }
-  /// The word of `source` in a half.
+  /// The flag of `source` in that half.
   std::uint64_t* word(std::size_t signals, std::int32_t buffer, std::int32_t source) const {
     return words(signals) + std::ptrdiff_t{buffer} * n_ + source;
   }
@@ -141,9 +145,9 @@ private:
   std::optional<std::string> wrong_counts_or_gaps(std::size_t rows) const override;
 
   const std::int32_t n_;
-  std::vector<std::int32_t> come_; ///< by source: rows of the last dispatch
+  std::vector<std::int32_t> come_; ///< by source: number of rows in the last dispatch
   std::vector<std::int32_t> expert_counts_;
-  Packing packing_; ///< the last dispatch's packing, where rows are packed
+  Packing packing_; ///< the packing of the last dispatch, if rows are packed
   std::vector<Awaited> everybody_;
   std::uint64_t epoch_ = 0, back_epoch_ = 0;
 };
@@ -195,15 +199,15 @@ void LowLatency::send_all() {
   }
 }
 
-/// Not ordered with rows, and for statistics alone.
+/// Tells all ranks that this call has begun. Not ordered with rows; only for statistics.
 void LowLatency::signal_begin() {
   for (const Awaited& to : everybody_)
     if (!is_masked(to.rank))
       signal(words(layout_.signals.ready) + me_, epoch_, to.rank);
 }
 
-/// Measures for each source the time until its first row has arrived, and from then on until its
-/// last one has.
+/// Receives the rows. For each source, measures the time until it had begun its call, and from then
+/// until its last row had arrived.
 void LowLatency::receive_all(Times& times) {
   const Clock::time_point sent = Clock::now();
   std::vector<bool> begun(as_size(n_));
@@ -240,7 +244,7 @@ void LowLatency::receive_all(Times& times) {
   rma_.quiet();
 }
 
-/// @return by rank: how many rows went to that rank
+/// @return for each rank: the number of rows that were sent to it
 std::vector<std::int32_t> LowLatency::send_rows() {
   std::vector<std::int32_t> next(as_size(n_));
   for (std::int32_t token = 0; token < tokens(); ++token) {
@@ -250,7 +254,8 @@ std::vector<std::int32_t> LowLatency::send_rows() {
         continue;
       std::int32_t index = next[as_size(to.rank)]++;
       if (mutates(Mutation::Kind::swapped_rows) && index < 2)
-        index = 1 - index; // swaps two rows; a single row would leave a gap, which is wrong as well
+        // Swaps two rows; if there is only one, it leaves a gap, which is wrong as well.
+        index = 1 - index;
       put_row(slot(buffer_of_epoch(epoch_), me_, index), send_row(token), to.rank);
     }
   }
@@ -423,7 +428,7 @@ std::optional<std::string> LowLatency::wrong_counts_or_gaps(std::size_t /*rows*/
     return "the counts of its experts are not those of the routing";
   for (std::int32_t buffer = 0; buffer < 2; ++buffer)
     for (std::int32_t source = 0; source < n_; ++source) {
-      if (is_masked(source)) // a masked rank may write its slots late: nobody reads them
+      if (is_masked(source)) // a masked rank may still write its slots, but nobody reads them
         continue;
       const std::int32_t used = come_[as_size(source)];
       if (const auto at =

@@ -25,7 +25,7 @@ bool has(const GpuLinks& links, std::size_t rank) {
          links.ranks.end();
 }
 
-/// What all ranks send between machines.
+/// The bytes that all ranks send between machines.
 std::uint64_t bytes_between_machines(const Links& links, const Traffic& traffic) {
   const std::size_t n = links.machine_of.size();
   std::uint64_t bytes = 0;
@@ -36,7 +36,7 @@ std::uint64_t bytes_between_machines(const Links& links, const Traffic& traffic)
   return bytes;
 }
 
-/// 10^9 bytes per second.
+/// In 10^9 bytes per second.
 double rate_of(std::uint64_t bytes, double call_us) {
   return static_cast<double>(bytes) / call_us / 1e3;
 }
@@ -45,14 +45,14 @@ json direction_json(const GpuLinks& links, const Traffic& traffic) {
   const LinkBytes bytes = bytes_over(links, traffic);
   json direction{{"out_bytes", bytes.out}, {"in_bytes", bytes.in}};
   if (const int count = links.limit.links; count > 0) {
-    // Addresses are spread over all links alike.
+    // Addresses are spread evenly over all links.
     direction["out_bytes_per_link"] = static_cast<double>(bytes.out) / count;
     direction["in_bytes_per_link"] = static_cast<double>(bytes.in) / count;
   }
   return direction;
 }
 
-/// What the rows of all calls of a point bring over a GPU's links.
+/// The bytes that rows bring over a GPU's links in all calls of a point.
 LinkBytes bytes_of_calls(const GpuLinks& links, const Traffic& dispatch, const Traffic& combine,
                          const CallCount& calls) {
   const LinkBytes there = bytes_over(links, dispatch), back = bytes_over(links, combine);
@@ -60,7 +60,7 @@ LinkBytes bytes_of_calls(const GpuLinks& links, const Traffic& dispatch, const T
           there.in * calls.dispatches + back.in * calls.combines};
 }
 
-/// Links of GPUs are those of one machine, so an address is enough.
+/// The address identifies a GPU, because GPUs with links are on one machine.
 const GpuLinks* links_of(const Links& links, const NvlinkUse& use) {
   for (const GpuLinks& gpu : links.gpus)
     if (gpu.gpu == use.gpu)
@@ -82,7 +82,7 @@ double megabytes(std::uint64_t bytes) {
   return static_cast<double>(bytes) / 1e6;
 }
 
-/// A line for each GPU whose links were counted.
+/// One line for each GPU whose NVLink traffic was counted.
 std::string counted_text(const Links& links, const Traffic& dispatch, const Traffic& combine,
                          const std::optional<CallCount>& calls) {
   std::string text;
@@ -125,7 +125,7 @@ void take_measured(const bench::MeasuredLink& measured, GpuLinks& links) {
   links.loads_GBps = measured.loads_GBps.at(pe);
 }
 
-/// " (ranks 2, 3)" where another machine of the job has the same name.
+/// " (ranks 2, 3)" if another machine of the job has the same name; otherwise "".
 std::string ranks_if_ambiguous(const NicUse& nic, const std::vector<NicUse>& all) {
   const bool ambiguous = std::any_of(all.begin(), all.end(), [&nic](const NicUse& other) {
     return other.host == nic.host && other.machine_id != nic.machine_id;
@@ -252,7 +252,7 @@ RowPath path_of(const Links& links) {
   const bool by_network =
       !std::all_of(path.transports.begin(), path.transports.end(), bench::is_memory);
   for (const NicUse& nic : links.nics)
-    if (by_network) // barriers use NICs, too
+    if (by_network) // without a network, only barriers have used NICs
       nics.insert(bench::name_of({nic.device, nic.port}));
   path.nics.assign(nics.begin(), nics.end());
   return path;
@@ -304,13 +304,13 @@ LinkWatch::LinkWatch(Runtime& runtime, bool by_kernels, const bench::LinkMeasure
     nvlinks_.emplace(nvml_library, runtime.gpu()->info().pci_address);
 }
 
-/// What each PE sends of a point.
+/// What each PE sends to the others about a point.
 struct LinkMessage {
   std::vector<std::string> transports;
   std::string gpu; ///< PCI address; "": none
   std::vector<bench::PortUse> ports;
-  std::vector<NicUse> nics;             ///< without host and ranks, which the receiver knows
-  std::optional<NvlinkTraffic> nvlinks; ///< none: not counted
+  std::vector<NicUse> nics;             ///< without hosts and ranks, which the receiver knows
+  std::optional<NvlinkTraffic> nvlinks; ///< nothing: not counted
 };
 
 static void serialize(Archive& archive, NicUse& use) {
@@ -345,7 +345,7 @@ Links LinkWatch::end() {
   std::set<std::string> transports;
   for (std::size_t pe = 0; pe < texts.size(); ++pe) {
     if (runtime_.is_lost(static_cast<int>(pe))) {
-      gpus.push_back({links.machine_of[pe], ""}); // by PE
+      gpus.push_back({links.machine_of[pe], ""}); // one entry for each PE
       continue;
     }
     const auto message = value_of_pe<LinkMessage>(texts[pe], pe, "links");
@@ -387,7 +387,7 @@ void put_directions(json& object, const Fact<std::uint64_t>& out, const Fact<std
   put_count(object, "in_bytes", in);
 }
 
-/// What an item of "nvlinks" says of bytes, and each of its links.
+/// The byte counts of an item of "nvlinks", in total and for each link.
 json nvlinks_traffic_json(const NvlinkTraffic& traffic) {
   json links = json::array();
   for (const NvlinkTraffic::OfLink& one : traffic.links) {

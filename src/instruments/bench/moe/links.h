@@ -1,5 +1,6 @@
-// The links that a point's rows go over, what they carry, and what they could: of GPUs from the
-// routing and by NVLink's own counters, of NICs as the transports count it.
+// The links that a point's rows use, the bytes that they carry, and their limits. The traffic of
+// GPUs follows from the routing and from NVLink's own counters, that of NICs from the transports'
+// counters.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +19,17 @@ namespace shmemctl::moe {
 
 /// The NVLink traffic of one GPU in all calls of a point.
 struct NvlinkUse {
-  std::string host, gpu;           ///< PCI address
+  std::string host, gpu;           ///< gpu: PCI address
   std::vector<std::int32_t> ranks; ///< ranks that run on it
   NvlinkTraffic counted;
-  std::uint64_t machine_id = 0; ///< what tells hosts apart: names may be alike
+  std::uint64_t machine_id = 0; ///< distinguishes hosts, several of which may have the same name
 };
 
-/// The counters of one GPU from its making to end(). What other programs move is in them too.
+/// Counts a GPU's NVLink traffic from construction to end(), including traffic of other programs.
 class NvlinkWatch {
 public:
-  /// @param nvml_library as for Nvml::open @param gpu PCI address
+  /// @param nvml_library as for Nvml::open
+  /// @param gpu PCI address
   NvlinkWatch(const std::string& nvml_library, std::string gpu);
   NvlinkTraffic end() const;
 
@@ -39,49 +41,52 @@ private:
   NvlinkCounters before_;
 };
 
-/// Each PE of a GPU has read its counters; the first one's are taken.
+/// Adds a PE's reading. If several PEs of a GPU have read its counters, the first reading is kept.
 void add_nvlink_use(const NvlinkUse& use, std::vector<NvlinkUse>& all);
 
-/// Sets `key`; null, with the reason in "<key>_reason", where the count is not known.
+/// Sets `key`. If the count is unknown, the value is null, and "<key>_reason" says why.
 void put_count(nlohmann::json& object, const std::string& key, const Fact<std::uint64_t>& count);
-/// "nvlinks" of a point of the report.
+/// The value of "nvlinks" for a point of the report.
 nlohmann::json nvlinks_json(const std::vector<NvlinkUse>& all);
 
-/// A GPU's links to all the others of the job, and the ranks on it.
+/// A GPU's links to all other GPUs of the job, and the ranks that run on it.
 struct GpuLinks {
   std::vector<std::int32_t> ranks;
   std::string gpu;        ///< PCI address
   bench::LinkLimit limit; ///< in each direction
-  std::string basis; ///< where `limit` comes from: "by the model", or "measured (...)" with how
-  std::optional<double> model_GBps; ///< limit by the node model, where the model knows it
+  /// Where `limit` comes from: "by the model", or "measured (...)" with conditions.
+  std::string basis;
+  std::optional<double> model_GBps;              ///< limit by the node model, if the model knows it
   std::optional<double> stores_GBps, loads_GBps; ///< measured
 };
 
-/// A port that this run's transports say they moved bytes with, over all calls of a point.
+/// A port with the bytes that this run's transports moved through it in all calls of a point.
 struct NicUse {
   std::string host, device;
   int port = 0;
   std::uint64_t moved_bytes = 0;
-  std::uint64_t machine_id = 0;         ///< what tells hosts apart: names may be alike
-  std::vector<std::int32_t> ranks = {}; ///< ranks that moved the bytes
+  /// Distinguishes hosts, several of which may have the same name.
+  std::uint64_t machine_id = 0;
+  std::vector<std::int32_t> ranks = {}; ///< ranks whose bytes these are
 };
-/// PEs of one machine may share a port: then their bytes are one entry.
+/// Adds a port. If PEs of one machine share it, their bytes are summed in one entry.
 void add_use(const NicUse& use, std::vector<NicUse>& all);
 
 struct Links {
-  std::vector<GpuLinks> gpus; ///< empty: rows do not use links of GPUs, or the links are not known
-  std::string unmeasured;     ///< why limits of `gpus` come from the model; "": they do not
+  std::vector<GpuLinks> gpus; ///< empty: rows do not use GPU links, or the links are not known
+  std::string unmeasured;     ///< why limits of `gpus` come from the model; "" if they do not
   std::vector<NicUse> nics;
-  std::vector<NvlinkUse> nvlinks; ///< NVLinks of all GPUs of the job; empty: kernels move nothing
+  std::vector<NvlinkUse> nvlinks; ///< NVLinks of all GPUs of the job; empty if kernels move nothing
   std::optional<bench::LinkLimit> ports; ///< limit of all `nics` together
   std::vector<std::uint64_t> machine_of; ///< by rank
   std::vector<std::string> transports;   ///< transports that carry rows between ranks; sorted
 };
-/// What carried the rows, for the key "path" of the report's rows.
+/// The transports and NICs that carried rows, for the key "path" of the report's rows.
 RowPath path_of(const Links& links);
 
-/// By GPU. Limits are what was measured; else the node model's, where it knows all of them: empty
-/// where it does not, or where they are linked one to one and are more than two.
+/// The links of each GPU. Limits are the measured ones, if there are any; otherwise those of the
+/// node model. Empty if the model does not know all of them, or if there are more than two GPUs
+/// that are linked without a switch.
 std::vector<GpuLinks> gpu_links(const Node& node, const std::vector<bench::GpuOfPe>& by_rank,
                                 const bench::LinkMeasurement& measured = {});
 
@@ -91,34 +96,35 @@ struct LinkBytes {
 };
 LinkBytes bytes_over(const GpuLinks& links, const Traffic& traffic);
 
-/// Share of its limit that the busiest link, or all ports together, had in a call of that length;
-/// nothing where no limit is known or nothing goes over it.
+/// The share of its limit that the busiest link, or all ports together, reached in a call of that
+/// length. Nothing if no limit is known, or if nothing goes over the links.
 struct LinkShare {
   double fraction = 0;
   std::string limited_by;
 };
 std::optional<LinkShare> share_of(const Links& links, const Traffic& traffic, double call_us);
 
-/// "links" and "nics" of a point of the report.
-/// @param calls that the point made, for what all of them moved besides what was counted
+/// The values of "links" and "nics" for a point of the report.
+/// @param calls the calls that the point made, to compare what all of them moved with the counters
 nlohmann::json links_json(const Links& links, const Traffic& dispatch, const Traffic& combine,
                           const std::optional<CallCount>& calls);
 nlohmann::json nics_json(const Links& links);
-/// The links as text for people; "" where nothing is known.
+/// The links as text for people; "" if nothing is known.
 std::string links_text(const Links& links, const Traffic& dispatch, const Traffic& combine,
                        const std::optional<CallCount>& calls);
 
-/// Whether rows of kernels go from GPU to GPU by loads and stores: not with a heap in host memory,
-/// nor where a PE is reached by a network.
+/// Whether kernels' rows go from GPU to GPU by loads and stores. They do not if the heap is in host
+/// memory, or if a PE is reached through a network.
 bool rows_stay_on_gpu_links(Runtime& runtime);
 
-/// From its making to end(): what the transports move, and what NVLinks count. Each PE reads its
-/// own GPU's counters, both outside of calls: a barrier follows the constructor, and another one
-/// precedes end().
+/// Records from construction to end() what the transports move and what NVLinks count. Each PE
+/// reads the counters of its own GPU, both times outside of calls: a barrier must follow the
+/// constructor, and another one must precede end().
 class LinkWatch {
 public:
-  /// @param by_kernels   who moves the rows
-  /// @param measured     once in a run, of the links between the job's GPUs; outlives this
+  /// @param by_kernels whether kernels move the rows
+  /// @param measured measured links between the job's GPUs (once in a run); must outlive this
+  /// object
   /// @param nvml_library as for Nvml::open
   LinkWatch(Runtime& runtime, bool by_kernels, const bench::LinkMeasurement& measured,
             const std::string& nvml_library);

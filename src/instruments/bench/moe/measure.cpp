@@ -26,7 +26,7 @@ void wait_us(double span_us) {
     std::this_thread::yield();
 }
 
-/// Adds the time for which it lives.
+/// Adds the time from its construction to its destruction.
 class Stopwatch {
 public:
   explicit Stopwatch(double& seconds) : seconds_(seconds) {}
@@ -74,7 +74,8 @@ public:
   }
 
 private:
-  /// Each operation once, each after a barrier. @param into receives the times; may be nullptr
+  /// Runs each operation once, each after a barrier.
+  /// @param into receives the times; may be nullptr
   void round(bool verified, std::vector<CallTimings>* into, bool cold) {
     verified = verified && effort_.verify;
     bool all_seen = verified;
@@ -114,7 +115,7 @@ private:
       ++verified_;
   }
 
-  /// All ranks, before a call that is timed.
+  /// All ranks meet before a timed call.
   void meet() {
     if (rank_.flush)
       rank_.flush();
@@ -140,8 +141,9 @@ private:
       wait_us(effort_.straggler->second);
   }
 
-  /// Verifies, unless a rank was masked since `masked`: if a rank is masked during a call, one part
-  /// of the call may have used its rows and another part not. @return whether it was verified
+  /// Verifies the last call, unless a rank was masked since `masked` was read: if a rank is masked
+  /// during a call, one part of the call may have used its rows and another part not.
+  /// @return whether the call was verified
   bool look(Operation operation, const std::vector<std::int32_t>& masked) {
     if (backend_.masked() != masked)
       return false;
@@ -163,22 +165,22 @@ private:
   }
 
   /// Alternates dispatch and combine, as the layers of a model do. All calls carry the same rows,
-  /// so a row that one pair omits is hidden by that of an earlier pair: one more pair, into
-  /// poisoned memory, is verified.
+  /// so that rows of an earlier pair would hide the lack of a row in a later pair. Therefore one
+  /// more pair is run into poisoned memory and verified.
   void chain() {
     const Stopwatch watch(chain_wall_s_);
     rank_.barrier();
     timings_.period_us = pairs(effort_.iterations);
     if (!effort_.verify || effort_.iterations == 0)
       return;
-    rank_.barrier(); // the last rows of the other ranks have arrived, too
+    rank_.barrier(); // now the last rows of the other ranks have arrived, too
     backend_.poison();
     backend_.poison_plan();
     rank_.barrier();
     const std::vector<std::int32_t> masked = backend_.masked();
     backend_.dispatch(false);
-    // The chain's outputs are those of earlier rows, and lie otherwise if somebody was masked
-    // since.
+    // The chain's outputs were made from earlier rows, which have other positions if a rank was
+    // masked since.
     backend_.run_experts();
     backend_.combine();
     ++called_.dispatches;
@@ -187,14 +189,14 @@ private:
       ++verified_;
   }
 
-  /// Each operation in its two phases, launched separately, with a barrier between them: whatever
-  /// is received has been sent by then. The last ones are verified.
+  /// Runs each operation in its two phases, launched separately with a barrier between them, so
+  /// that all rows have been sent when they are received. The last iteration is verified.
   void phases() {
     for (int i = 0; backend_.has_phases() && i < effort_.iterations; ++i) {
       if (i % 16 == 0 || progress_.is_due())
         progress_.begin(fmt::format("phases, {} of {}", i + 1, effort_.iterations));
       const bool verified = effort_.verify && i + 1 == effort_.iterations;
-      rank_.barrier(); // all ranks have completed the combine before
+      rank_.barrier(); // all ranks have completed the previous combine
       if (verified)
         backend_.poison();
       const std::vector<std::int32_t> masked = backend_.masked();
@@ -217,9 +219,10 @@ private:
     }
   }
 
-  /// Calls that one PE takes no part in, without a barrier between them. Two are verified: the last
-  /// pair, and the one after that in which the PE was masked. That one uses the other half of low
-  /// latency's buffers, which nothing has written to since it was filled.
+  /// Runs calls without the absent PE, and without barriers between them. Two pairs are verified:
+  /// the last one, and the pair that follows the one in which the PE was masked. The latter uses
+  /// the other half of the low-latency buffers, which nothing has written to since they were
+  /// poisoned.
   void go_on_without(int absent) {
     const Stopwatch watch(without_wall_s_);
     progress_.begin(fmt::format("continuing without PE {}", absent));

@@ -1,4 +1,4 @@
-// What the record of a received row must say.
+// The expected content of a received row's record.
 #pragma once
 
 #include "kernels/moe/token_metadata.h"
@@ -6,7 +6,7 @@
 
 namespace shmemctl::moe {
 
-/// Whether source, token, choices and weights of a record that `me` received are those of that row.
+/// Whether a record that `me` received contains the source, token, choices and weights of that row.
 inline bool is_record_of(const Shape& shape, const MetadataLayout& layout, const Routing& routing,
                          std::uint32_t seed, std::int32_t me, const RowSource& row,
                          const std::uint32_t* record) {

@@ -1,4 +1,4 @@
-// A backend by its name, with the memory that it works in.
+// Opens a backend by its name, with the memory that it needs.
 #pragma once
 
 #include <memory>
@@ -14,26 +14,27 @@ namespace shmemctl::moe {
 enum class BackendKind { host, gpu };
 const char* to_string(BackendKind kind);
 
-/// Why this build has no such backend; "" if it has.
+/// Why this build does not have the backend; "" if it does.
 std::string backend_missing(BackendKind kind);
 
-/// Which kernels run such a point on this PE; of the host's backend, which has none, the default.
-/// Throws Error (usage, with the nearest legal value, or unavailable) for what the backend cannot
-/// do on this PE. Measures nothing, allocates nothing.
+/// Returns which kernels run such a point on this PE; the default for the host backend, which has
+/// no kernels. Throws Error (usage, with the nearest legal value, or unavailable) if the backend
+/// cannot run the setup on this PE. Measures nothing and allocates nothing.
 MoePath require_backend(Runtime& runtime, BackendKind kind, const Setup& setup);
 
-/// Why calls of such a setup cannot run with these settings, and the nearest that they can; "" if
-/// they can. Of a PE that require_backend() has let pass; measures nothing, allocates nothing.
+/// Why calls of that setup cannot run with these settings, and the nearest settings with which they
+/// can; "" if they can. Requires that require_backend() accepts the setup. Measures nothing and
+/// allocates nothing.
 std::string settings_invalid_reason(Runtime& runtime, BackendKind kind, const Setup& setup,
                                     const MoePath& path, Direction direction,
                                     const Settings& given);
 
-/// Given back by close(), which is collective, and by no destructor: after an Error the others do
-/// not take part.
+/// A backend with its memory. They are freed by close(), which is collective, and not by the
+/// destructor: after an Error the other PEs would not take part.
 class OpenBackend {
 public:
-  /// Collective. Throws Error (unavailable) if the memory does not suffice.
-  /// @param path what require_backend() has returned
+  /// Collective. Throws Error (unavailable) if there is not enough memory.
+  /// @param path result of require_backend()
   OpenBackend(Runtime& runtime, BackendKind kind, const Setup& setup, const MoePath& path);
   Backend& backend() const { return *backend_; }
   void close();

@@ -27,12 +27,12 @@ Traffic traffic_of(const Setup& setup, Operation operation) {
   return operation == Operation::combine ? combine_traffic(setup) : dispatch_traffic(setup);
 }
 
-/// What makes one routing another, where it is not the usual.
+/// Adds what distinguishes one routing from another, if it is not the default.
 void add_routing(const Point& point, json& params) {
   const RoutingRequest& drawn = point.drawn;
   if (point.setup.seed != 1)
     params["seed"] = point.setup.seed;
-  if (point.recorded) // the same name may be another file tomorrow
+  if (point.recorded) // the file may have other contents next time
     params["routing_hash"] =
         fmt::format("{:016x}", routing_hash(point.setup.shape, *point.setup.routing));
   if (drawn.uneven)
@@ -47,7 +47,7 @@ void add_routing(const Point& point, json& params) {
   }
 }
 
-/// Where rows go, what is sent with them besides their values, and what delays calls.
+/// Adds where rows go, what is sent with them besides their values, and what delays calls.
 void add_path(const Point& point, json& params) {
   const Setup& setup = point.setup;
   const bool straight = !setup.node_of_rank.empty();
@@ -141,9 +141,9 @@ std::string text_of(const Masked& masked) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-/// 10^9 bytes per second of one rank, on average over the ranks; and the share that the busiest
-/// link had of its limit. Nothing where a rank was masked.
-/// @param counted by rank, as point.count counts
+/// Adds bandwidths in 10^9 bytes per second of one rank, averaged over the ranks, and the share of
+/// its limit that the busiest link reached. Adds neither if a rank was masked.
+/// @param counted bytes by rank, counted as point.count says
 void add_bandwidth(const Point& point, const Traffic& traffic,
                    const std::vector<std::uint64_t>& counted, ResultRow& row) {
   if (!point.result.masked.empty()) {
@@ -198,7 +198,7 @@ json launches_json(const std::vector<KernelLaunch>& launches) {
   return all;
 }
 
-/// "  launched: notify 2 blocks on 2 SMs at most; ..."; nothing without kernels.
+/// "  launched: notify 2 blocks on 2 SMs at most; ..."; "" without kernels.
 std::string launches_text(const Point& point) {
   std::vector<std::string> words;
   for (const auto* launches : {&point.of_dispatch, &point.of_combine})
@@ -265,13 +265,13 @@ std::string operation_text(const Point& point, Operation operation) {
   return text;
 }
 
-/// At the end of all calls.
+/// The masked ranks after all calls.
 const Masked& masked_of(const PointResult& result) {
   return result.absence ? result.absence->masked : result.masked;
 }
 
-/// One finding for each pair of a rank and a rank that it has masked; a warning, unless --absent
-/// left that one out.
+/// Adds a finding for each pair of a rank and a rank that it has masked; a warning, unless --absent
+/// made that rank absent.
 void add_masked(const Point& point, Findings& findings) {
   const Masked& masked = masked_of(point.result);
   for (std::size_t rank = 0; rank < masked.size(); ++rank)
@@ -311,7 +311,7 @@ std::vector<WaitVerdict> verdicts_of(const Point& point, const OperationResult& 
 
 namespace {
 
-/// Calls have several rows: their time is in one of them, so that a sum counts it once.
+/// A call has several rows. Its time is set in only one of them, so that a sum counts it once.
 void set_time(double wall_s, ResultRow& row) {
   if (wall_s > 0)
     row.time_s = wall_s;
@@ -334,7 +334,8 @@ std::vector<ResultRow> rows_of(const Point& point) {
       rows.push_back(row_of(point, name, "transfer", result.transfer_us));
       add_bandwidth(point, traffic, counted, rows.back());
     }
-    // Of a receiver, so no bandwidth: its own sending may have gone before.
+    // This time is the receiver's, which may have sent its own rows before, so there is no
+    // bandwidth.
     if (point.setup.mode == Mode::low_latency && result.operation != Operation::combine)
       rows.push_back(row_of(point, name, "transfer", result.transfer_us));
     if (point.setup.by_expert && result.operation == Operation::dispatch)

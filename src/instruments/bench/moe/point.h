@@ -1,4 +1,4 @@
-// One point of `shmemctl moe` as the report and people see it.
+// One point of `shmemctl moe`, as it is reported.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@
 
 namespace shmemctl::moe {
 
-/// Everything that is known of a point on PE 0.
+/// All that PE 0 knows about a point.
 struct Point {
   const Setup& setup;
   std::string backend;
@@ -24,42 +24,42 @@ struct Point {
   std::int32_t tokens = 0;
   std::vector<MemoryUse> memory;
   const PointResult& result;
-  DirectionSettings given = {};                                ///< what was asked for
-  DirectionSettings settings = {};                             ///< what calls ran with
+  DirectionSettings given = {};                                ///< the requested settings
+  DirectionSettings settings = {};                             ///< the settings that calls ran with
   std::vector<KernelLaunch> of_dispatch = {}, of_combine = {}; ///< Backend::launches()
-  /// Whether settings were tried before, so no call was the first; and how that went.
+  /// Whether settings were tuned before, so that no call here was the first one; and the results.
   bool was_tuned = false;
   std::vector<Tuned> tuned = {};
-  Links links = {};          ///< what rows went over
+  Links links = {};          ///< the links that rows used
   std::string window = {};   ///< what `total` spans, and by which clock
-  RoutingRequest drawn = {}; ///< how the routing was made; of a file nothing
+  RoutingRequest drawn = {}; ///< how the routing was generated; not used for a routing from a file
   int max_delay_us = 0;      ///< as in Effort
   std::optional<std::pair<int, double>> straggler = {};
   std::optional<int> absent = {}; ///< as in Effort
-  bool recorded = false;          ///< whether a file says the routing
-  /// PEs share CPUs (`bench-oversubscribed`): then a rank waits for another's time slice, and none
-  /// is called slow but the straggler.
+  bool recorded = false;          ///< whether the routing comes from a file
+  /// PEs share CPUs (`bench-oversubscribed`). Then ranks wait for the time slices of others, and no
+  /// rank is reported as slow except the straggler.
   std::optional<Finding> oversubscribed = {};
-  /// Other threads held a PE's CPU for much of the time (`bench-interference`): as for
-  /// `oversubscribed`.
+  /// Other threads used a PE's CPU for much of the time (`bench-interference`). The consequence is
+  /// the same as for `oversubscribed`.
   std::optional<Finding> disturbed = {};
-  ByteCount count = ByteCount::own; ///< the count whose bytes ResultRow::counted_GBps uses
+  ByteCount count = ByteCount::own; ///< how ResultRow::counted_GBps counts bytes
   CallStart start = {};             ///< how each timed call starts
 };
 
-/// Who is slow in an operation.
+/// What the wait matrices of an operation show to be slow.
 std::vector<WaitVerdict> verdicts_of(const Point& point, const OperationResult& result);
 
-/// Rows of each operation: its time in all, its parts, the first call, and the chained period.
+/// The rows of each operation: total time, its parts, the first call, and the period of the chain.
 std::vector<ResultRow> rows_of(const Point& point);
-/// An item of the report's key "moe": routing, memory, traffic, wait matrices and their verdicts,
-/// settings and what was tried.
+/// An item of the report's key "moe": routing, memory, traffic, wait matrices and verdicts,
+/// settings, and the settings that were tried.
 nlohmann::json json_of(const Point& point);
 /// Findings about wrong results and slow ranks.
 Findings findings_of(const Point& point);
-/// Memory, traffic and the wait matrices, for people.
+/// Memory, traffic and wait matrices as text for people.
 std::string text_of(const Point& point);
-/// The wait matrices of text_of() that show a slow rank; "" if none does.
+/// The wait matrices of text_of() that show something slow; "" if none does.
 std::string slow_text_of(const Point& point);
 
 } // namespace shmemctl::moe

@@ -10,7 +10,7 @@ namespace shmemctl::moe {
 
 namespace {
 
-/// What the other ranks need of one rank's calls of one operation, us.
+/// What other ranks need to know about one rank's calls of one operation; times in us.
 struct OperationMessage {
   double cold = 0, late = 0; ///< late: median
   std::vector<double> total = {}, counts = {}, transfer = {}, arrival = {}, pack = {};
@@ -36,10 +36,10 @@ void serialize(Archive& archive, TimingsMessage& timings) {
           timings.masked, timings.masked_at_last, timings.wrong);
 }
 
-/// Of all ranks; none of those that are lost.
+/// The timings of all ranks; nothing for lost ranks.
 using AllTimings = std::vector<std::optional<TimingsMessage>>;
 
-/// Medians over the calls; 0 where a backend does not report.
+/// Medians over the calls, by peer; 0 if the backend does not report that time.
 std::vector<double> by_peer(const CallTimings& calls, int n_pes, std::vector<double> Times::*of) {
   std::vector<double> medians;
   for (std::size_t peer = 0; peer < static_cast<std::size_t>(n_pes); ++peer) {
@@ -69,7 +69,8 @@ OperationMessage message_of(const CallTimings& calls, int n_pes) {
   return one;
 }
 
-/// @param n_operations that this rank has measured: those of every rank
+/// @param n_operations number of operations that this rank has measured; all ranks must have the
+/// same
 AllTimings read_all(const std::vector<std::string>& texts, std::size_t n_operations) {
   AllTimings all;
   for (std::size_t pe = 0; pe < texts.size(); ++pe) {
@@ -83,7 +84,8 @@ AllTimings read_all(const std::vector<std::string>& texts, std::size_t n_operati
   return all;
 }
 
-/// By call, the largest value of the ranks that are present. @param of_pe gives a rank's list
+/// By call: the largest value of all ranks that are not lost.
+/// @param of_pe returns a rank's values
 template <class OfPe>
 std::vector<double> slowest(const AllTimings& all, const OfPe& of_pe) {
   std::vector<double> most;
@@ -98,7 +100,7 @@ std::vector<double> slowest(const AllTimings& all, const OfPe& of_pe) {
   return most;
 }
 
-/// What the calls of all ranks at that position say of the ranks that came later.
+/// How much later than each rank each other rank began, computed from operation number `at`.
 WaitMatrix lateness(const AllTimings& all, std::size_t at) {
   WaitMatrix late;
   for (const auto& waiting : all) {
@@ -115,7 +117,7 @@ WaitMatrix lateness(const AllTimings& all, std::size_t at) {
   return late;
 }
 
-/// Empty if no rank has masked another one.
+/// The masked ranks of each rank; empty if no rank has masked any.
 Masked masked_of(const AllTimings& all, std::vector<std::int32_t> TimingsMessage::*when) {
   Masked masked;
   bool somebody = false;

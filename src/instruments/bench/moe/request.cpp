@@ -27,7 +27,7 @@ std::vector<std::int32_t> numbers(const char* flag, const std::string& text) {
   return values;
 }
 
-/// A file knows these numbers; who names another one wants another file.
+/// The value that the file was recorded with. Throws Error if the user has asked for another value.
 std::vector<std::int32_t> of_file(const char* flag, const std::string& text,
                                   const std::string& untouched, std::int32_t recorded,
                                   const std::string& file) {
@@ -40,7 +40,7 @@ std::vector<std::int32_t> of_file(const char* flag, const std::string& text,
   return {recorded};
 }
 
-/// Refuses flags that would have no effect: the user thinks that they have one.
+/// Refuses flags that have no effect, because the user expects one.
 void refuse_idle_flags(const Request& request) {
   const Request untouched;
   const auto refuse = [](bool idle, const char* flag, const char* why, const char* fix) {
@@ -116,7 +116,7 @@ GroupRule group_rule(const RoutingRequest& routing) {
   return {routing.groups, routing.top_groups};
 }
 
-/// Groups that do not fit throw.
+/// Throws Error for groups that do not fit the shape.
 void require_groups(const PointRequest& point) {
   if (point.routing.kind != RoutingKind::grouped)
     return;

@@ -1,4 +1,4 @@
-// What `shmemctl moe` was asked for, as the points that it measures.
+// The options of `shmemctl moe`, and the points that they ask for.
 #pragma once
 
 #include <optional>
@@ -10,19 +10,19 @@
 
 namespace shmemctl::moe {
 
-/// As on the command line; lists of numbers are separated by commas.
+/// The options as given on the command line; lists of numbers are separated by commas.
 struct Request {
   std::string tokens = "128", hidden = "7168", top_k = "8", experts = "256";
-  std::string routing = "uniform"; ///< a kind, or a file: with a / or . in its name
+  std::string routing = "uniform"; ///< a kind, or a file name, which contains a / or .
   std::int32_t groups = 8, top_groups = 4;
   std::int32_t masked_percent = 0;
   bool uneven = false, fewer_by_rank = false;
   std::string mode = "ht", dtype = "bf16", scales = "float", combine = "weighted";
-  std::string layout = "source"; ///< ll: of received rows; or "expert"
-  double rank_timeout_us = 0;    ///< ll: until a rank is masked; 0: none is
-  bool combined_weights = false; ///< ht
+  std::string layout = "source"; ///< ll: order of received rows; or "expert"
+  double rank_timeout_us = 0;    ///< ll: time until a rank is masked; 0: never
+  bool combined_weights = false; ///< ht: combine also returns top-k weights
   bool bias = false;
-  bool flat = false; ///< whether rows go straight to ranks of other nodes
+  bool flat = false; ///< whether rows go directly to ranks of other nodes
   std::int32_t expert_alignment = 1;
   std::string num_sms = "0"; ///< 0: the kernels' own choice
   std::uint32_t seed = 1;
@@ -36,16 +36,16 @@ struct PointRequest {
   std::string routing_name;
 };
 
-/// Every point of the sweep, each checked: a bad one ends the run before anything is measured.
-/// Throws Error (usage).
-/// @param recorded the file's content where `from_file()`: it decides ranks, experts and top-k
-/// @param node_ranks ranks of each node, where all have as many
-/// @param ranks_known false before there is a job: then what depends on the number of ranks is not
-///                    judged, since a value that would do for one rank may not do for the job's
+/// Returns every point of the sweep. All are checked, so that a bad one ends the run before
+/// anything is measured. Throws Error (usage).
+/// @param recorded content of the file if `from_file()`; it defines ranks, experts and top-k
+/// @param node_ranks ranks per node, if all nodes have the same number
+/// @param ranks_known false before there is a job. Then what depends on the number of ranks is not
+/// checked, since a value that is wrong for one rank may be right for the job
 std::vector<PointRequest> points_of(const Request& request,
                                     const std::optional<RecordedRouting>& recorded, int n_ranks,
                                     int node_ranks, bool ranks_known = true);
-/// The point's routing: made, or the file's.
+/// The point's routing: generated, or that of the file.
 Routing routing_of(const PointRequest& point, const std::optional<RecordedRouting>& recorded);
 
 } // namespace shmemctl::moe

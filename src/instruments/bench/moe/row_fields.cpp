@@ -14,7 +14,7 @@ std::uint32_t key_of(const Setup& setup, RowSource source) {
   return row_key(setup.seed, source.rank, source.token);
 }
 
-/// The bytes that a row's payload must be.
+/// The expected bytes of a row's payload.
 std::vector<std::byte> payload_of(const Setup& setup, std::uint32_t key) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(setup.shape.row_bytes(setup.format)));
   if (setup.format == Format::bf16) {

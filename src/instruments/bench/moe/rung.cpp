@@ -20,7 +20,8 @@ PointRequest rung_point(const Runtime& runtime) {
   request.hidden = "4096";
   request.experts = std::to_string(experts_of_rank * runtime.n_pes());
   request.top_k = std::to_string(std::min(max_choices, experts_of_rank * runtime.n_pes()));
-  request.flat = runtime.placement().n_nodes() > 1; // the path of put, without forwarding
+  // Rows then take the same path as put, and are not forwarded.
+  request.flat = runtime.placement().n_nodes() > 1;
   PointRequest point = points_of(request, std::nullopt, runtime.n_pes(), runtime.n_pes()).front();
   if (request.flat)
     point.setup.node_of_rank = runtime.placement().node;

@@ -1,4 +1,4 @@
-// A dispatch of MoE as a step of `bench --ladder`.
+// A MoE dispatch as a step of `bench --ladder`.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,10 @@
 
 namespace shmemctl::moe {
 
-/// Collective: dispatch and combine of 256 tokens of 4096 channels between all PEs, verified.
-/// Returns their rows on PE 0, without those of phases; nothing elsewhere. Throws Error:
-/// unavailable (the memory does not suffice, a PE was lost), deadline.
-/// @param step says what comes next
+/// Collective: measures a verified dispatch and combine of 256 tokens of 4096 channels between all
+/// PEs. Returns their rows on PE 0, except those of phases; nothing elsewhere. Throws Error:
+/// unavailable (not enough memory, or a PE was lost), deadline.
+/// @param step called with a description of the next step
 std::vector<ResultRow> measure_rung(Runtime& runtime, BackendKind kind,
                                     const std::function<void(const std::string&)>& step);
 

@@ -15,9 +15,10 @@ namespace shmemctl::moe {
 
 namespace {
 
-/// From here on a link is what bounds an operation, and a phase is most of one.
+/// The share of its limit from which a link counts as the bottleneck, and the share of a call from
+/// which a phase does.
 constexpr double much_of_link = 0.7, most_of_call = 0.5;
-/// How many times the mean the busiest rank receives, for the routing to be what bounds.
+/// The routing counts as the bottleneck if the busiest rank receives this many times the mean.
 constexpr double uneven_routing = 1.5;
 
 const ResultRow* row_of(const std::vector<ResultRow>& rows, const std::string& name,
@@ -89,7 +90,7 @@ std::optional<Bound> by_routing(const Point& point) {
                "changes"};
 }
 
-/// What of a high-throughput dispatch is no transfer.
+/// The exchange of counts, if it takes most of a high-throughput dispatch.
 std::optional<Bound> by_counts(const Point& point, const std::vector<ResultRow>& rows) {
   const ResultRow *total = row_of(rows, "moe-dispatch", "total"),
                   *counts = row_of(rows, "moe-dispatch", "counts");
@@ -120,7 +121,7 @@ Bound by_transfer(const Point& point, const std::vector<ResultRow>& rows) {
   return {by, "--tune, which tries launch settings and prints the best"};
 }
 
-/// The options by which the best settings are used again.
+/// The options that select the best settings in another run.
 std::string tuned_options(const Point& point) {
   std::string options;
   for (const Tuned& tuned : point.tuned)

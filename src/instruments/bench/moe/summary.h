@@ -1,4 +1,4 @@
-// What a point of `moe` says in three lines.
+// A summary of a point of `moe` in three lines.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace shmemctl::moe {
 
-/// The three answers about a point: what was reached, what bounds it, what to try.
+/// What was reached, what limits it, and what the user can try.
 struct Summary {
   std::string reached, bounded_by, to_try;
 };
-/// @param rows of the point (rows_of())
-/// @param gigabits whether bandwidths are in Gb/s
+/// @param rows result of rows_of() for the point
+/// @param gigabits whether bandwidths are shown in Gb/s
 Summary summary_of(const Point& point, const std::vector<ResultRow>& rows, bool gigabits = false);
 
 /// Three lines for people.

@@ -13,7 +13,7 @@ Traffic nothing(const Setup& setup) {
   return {zeros, zeros, zeros, std::vector<std::uint64_t>(zeros.size() * zeros.size())};
 }
 
-/// A row of a dispatch: values and scales, as they are carried.
+/// Size of a dispatch's row as it is sent: values and scales.
 std::uint64_t row_bytes(const Setup& setup) {
   const std::int32_t scales =
       setup.format == Format::fp8 ? setup.shape.scales_per_row() * setup.scale_bytes : 0;
@@ -21,7 +21,7 @@ std::uint64_t row_bytes(const Setup& setup) {
   return static_cast<std::uint64_t>(size_bytes);
 }
 
-/// A row from one rank to another.
+/// Counts a row that moves from one rank to another.
 void move(const Setup& setup, std::int32_t from, std::int32_t to, std::uint64_t size_bytes,
           Traffic& traffic) {
   if (from == to)
@@ -42,7 +42,7 @@ void for_each_token(const Setup& setup, Visit&& visit) {
   }
 }
 
-/// Nodes that a row is handed on at, the source's own left out; none where it goes straight.
+/// Visits the ranks that forward a row on other nodes; none if rows go directly.
 template <class Visit>
 void for_each_relay(const Setup& setup, std::int32_t source, RankMask ranks, Visit&& visit) {
   if (setup.mode != Mode::high_throughput)
@@ -53,7 +53,7 @@ void for_each_relay(const Setup& setup, std::int32_t source, RankMask ranks, Vis
       visit(rail_of(source, node, setup.node_ranks));
 }
 
-/// Who brings a row of `source` to `rank`.
+/// The rank that delivers a row of `source` to `rank`.
 std::int32_t last_hop(const Setup& setup, std::int32_t source, std::int32_t rank) {
   return setup.mode == Mode::high_throughput
              ? rail_of(source, node_of(rank, setup.node_ranks), setup.node_ranks)

@@ -1,4 +1,4 @@
-// How many bytes a dispatch and a combine move, from the routing alone.
+// The number of bytes that a dispatch and a combine move, computed from the routing alone.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,13 @@ namespace shmemctl::moe {
 /// The traffic of one call, by rank.
 struct Traffic {
   /// As DeepEP counts: values and scales of every row that a rank receives (in a combine: returns),
-  /// including its own; with low latency one row per expert choice, however many are sent.
+  /// including its own. In low-latency mode one row per expert choice, however many are really
+  /// sent.
   std::vector<std::uint64_t> logical_bytes;
-  /// What a rank's rows bring to other ranks: values and scales that really leave it, for
-  /// themselves or handed on.
+  /// Values and scales that really leave a rank for other ranks, including rows that are to be
+  /// forwarded.
   std::vector<std::uint64_t> sent_bytes;
-  /// The part of these to ranks of other nodes.
+  /// The part of sent_bytes that goes to ranks of other nodes.
   std::vector<std::uint64_t> crossing_bytes;
   /// [from][to]: sent_bytes by pair of ranks; 0 from a rank to itself.
   std::vector<std::uint64_t> moved_bytes;

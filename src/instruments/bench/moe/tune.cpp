@@ -19,10 +19,10 @@ namespace {
 
 using nlohmann::json;
 
-/// Settings that get more calls, besides the backend's own choice.
+/// Number of settings that get more calls, besides the backend's own choice.
 constexpr std::size_t n_finalists = 8;
 
-/// What a rank has measured with one of the settings, for the other ranks.
+/// A rank's measurements with one of the settings, sent to the other ranks.
 struct TrialMessage {
   std::vector<double> first_us = {}, last_us = {};
   std::string wrong = {};
@@ -60,7 +60,7 @@ public:
     }
     share();
     std::vector<std::size_t> last = finalists();
-    // In turn, so that disturbances of the machine affect all attempts.
+    // The attempts take turns, so that disturbances of the machine affect all of them alike.
     for (int i = 0; i < effort_.iterations; ++i) {
       if (i % 16 == 0 || progress_.is_due())
         step(fmt::format("the best {}, call {} of {}", last.size(), i + 1, effort_.iterations));
@@ -95,7 +95,7 @@ private:
         .total_us;
   }
   double timed_call() {
-    // In low latency each combine belongs to a dispatch.
+    // In low-latency mode each combine needs its own dispatch.
     if (direction_ == Direction::combine && is_low_latency())
       backend_.dispatch(false);
     return call();
@@ -110,7 +110,8 @@ private:
     }
     const std::vector<std::int32_t> masked = backend_.masked();
     call();
-    // A rank that is masked within a call has delivered only some of its rows: that is not judged.
+    // A rank that is masked within a call has delivered only some of its rows; such a call is not
+    // verified.
     if (!effort_.verify || backend_.masked() != masked)
       return;
     progress_.go_on();
@@ -123,7 +124,7 @@ private:
           fmt::format("{} with {}: {}", to_string(direction_), to_text(attempt.settings), *wrong);
   }
 
-  /// All ranks have the times of the slowest, and what any of them found wrong.
+  /// Gives all ranks the times of the slowest rank, and the errors of any rank.
   void share() {
     std::vector<TrialMessage> own;
     for (const Attempt& attempt : tuned_.attempts)
@@ -152,7 +153,7 @@ private:
       times_us[i] = std::max(times_us[i], theirs[i]);
   }
 
-  /// The backend's own choice, and the fastest so far.
+  /// The fastest attempts so far, including the backend's own choice.
   std::vector<std::size_t> finalists() const {
     std::vector<std::size_t> order(tuned_.attempts.size());
     std::iota(order.begin(), order.end(), 0);
@@ -184,7 +185,8 @@ std::int32_t sms_of(const Attempt& attempt) {
   return attempt.settings.sms.value_or(0);
 }
 
-/// Better in this order: fewer multiprocessors, the backend's own choice, faster.
+/// Whether `one` is better: it has fewer multiprocessors, else is the backend's own choice, else
+/// faster.
 bool is_preferred(const Attempt& one, const Attempt& other) {
   if (sms_of(one) != sms_of(other))
     return sms_of(one) < sms_of(other);
@@ -279,7 +281,8 @@ std::string cell(const std::optional<std::int32_t>& value) {
   return value ? std::to_string(*value) : "";
 }
 
-/// The attempts that got more calls, the fastest first; then those with wrong results.
+/// A table of the attempts that got more calls, the fastest first, then of those with wrong
+/// results.
 std::string attempts_text(const Tuned& tuned, const TextStyle& style) {
   std::vector<const Attempt*> shown;
   for (const Attempt& attempt : tuned.attempts)
@@ -318,7 +321,7 @@ std::string attempts_text(const Tuned& tuned, const TextStyle& style) {
   return table.text(style);
 }
 
-/// The fastest of each number of multiprocessors.
+/// The fastest time for each number of multiprocessors.
 std::string by_sms_text(const Tuned& tuned) {
   std::map<std::int32_t, double> best_us;
   for (const Attempt& attempt : tuned.attempts) {

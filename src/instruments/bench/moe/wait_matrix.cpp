@@ -10,25 +10,25 @@ namespace shmemctl::moe {
 namespace {
 
 constexpr double line_factor = 3, cell_factor = 5, min_share = 0.1;
-/// With two ranks, of which one is always the later one: the share of a call that waits must
-/// exceed.
+/// With two ranks, one is always later than the other. Therefore their wait must exceed this share
+/// of a call.
 constexpr double min_share_of_two = 0.5;
-/// The share of a wait between two ranks that the rank's lateness must explain, so that the rank is
-/// blamed and not the link.
+/// The share of a wait between two ranks that must be due to a rank's later start, so that the rank
+/// is blamed and not the link.
 constexpr double min_lateness = 0.5;
-/// How many other cells of the same kind are needed to know what is usual, with more than two
-/// ranks: of two cells, too, one is always the later rank's.
+/// With more than two ranks: how many other cells of the same kind are needed to know the usual
+/// wait. One is not enough, because of two cells, too, one always belongs to the later rank.
 constexpr int min_others = 2;
-/// If more stand out, no single one is the cause, and a list of hundreds is not useful.
+/// If more links are slow, no single one is the cause, and a list of hundreds would not be useful.
 constexpr std::size_t max_links = 5;
 
-/// A measured wait, and the usual wait of its kind.
+/// A measured wait, and the usual wait for its kind of path.
 struct Cell {
   double wait_us = 0, usual_us = 0;
 };
-/// Some cells of the matrix compared with the others.
+/// Some cells of the matrix, compared with all other cells.
 struct Part {
-  std::vector<Cell> cells; ///< cells that can be compared with others
+  std::vector<Cell> cells; ///< cells with enough others of their kind
   double inside_us = 0, usual_us = 0;
 };
 
@@ -37,7 +37,7 @@ public:
   Judge(const WaitMatrix& waits, double call_us, const Crosses& crosses)
       : waits_(waits), crosses_(crosses), n_(static_cast<int>(waits.size())), call_us_(call_us) {}
 
-  /// The cells for which `in` holds.
+  /// Compares the cells for which in(i, j) is true with the others.
   template <class In>
   Part part(const In& in) const {
     double sums_us[2] = {0, 0};
@@ -64,8 +64,8 @@ public:
     return !part.cells.empty() && part.inside_us > factor * part.usual_us &&
            part.inside_us - part.usual_us > (n_ > 2 ? min_share : min_share_of_two) * call_us_;
   }
-  /// Whether a row or column stands out: as a whole and in most of its cells, and it needs more
-  /// than one, because a single slow cell raises the mean of its row and that of its column.
+  /// Whether a row or column stands out: as a whole, and in most of its cells. It must have more
+  /// than one cell, because a single slow cell raises the means of both its row and its column.
   bool line_stands_out(const Part& line) const {
     const auto above = std::count_if(line.cells.begin(), line.cells.end(), [](const Cell& cell) {
       return cell.wait_us > line_factor * cell.usual_us;
@@ -73,7 +73,7 @@ public:
     return line.cells.size() > 1 && above > static_cast<std::ptrdiff_t>(line.cells.size() / 2) &&
            stands_out(line, line_factor);
   }
-  /// Whether i's wait for j, within a node, may be j's own wait for another node.
+  /// Whether i's wait for j, which is on the same node, may be caused by j's wait for another node.
   bool waits_for_other_nodes(int i, int j) const {
     if (!crosses_ || kind(i, j) != 0)
       return false;

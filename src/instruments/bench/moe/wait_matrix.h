@@ -1,4 +1,4 @@
-// Which rank waits for which, and what that says: a slow rank, a slow receiver, or a slow link.
+// Which rank waits for which, and what follows: a slow rank, a slow receiver, or a slow link.
 #pragma once
 
 #include <functional>
@@ -7,14 +7,14 @@
 
 namespace shmemctl::moe {
 
-/// [i][j]: how long rank i waited for what rank j sends it, in us; the diagonal does not count, nor
-/// does a 0: i does not wait for j, or it is not measured.
+/// [i][j]: how long rank i waited for the data of rank j, in us. The diagonal does not count, and
+/// neither does a 0, which means that i does not wait for j, or that it was not measured.
 using WaitMatrix = std::vector<std::vector<double>>;
 
 enum class Culprit {
-  rank,     ///< all ranks wait for one: a column
-  receiver, ///< one rank waits for all: a row
-  link      ///< one rank waits for one: a cell
+  rank,     ///< all others wait for one rank: a column
+  receiver, ///< one rank waits for all others: a row
+  link      ///< one rank waits for another: a cell
 };
 
 struct WaitVerdict {
@@ -27,22 +27,25 @@ struct WaitVerdict {
   int more = 0; ///< on the last link only: how many more links are slow, none slower than this one
 };
 
-/// Whether rows from one rank to another cross a node.
+/// Whether rows from one rank to another cross nodes.
 using Crosses = std::function<bool(int from, int to)>;
 
-/// Ranks and receivers whose mean is 3 times that of all others, as are most of its cells (of two
-/// at least), then cells of the rest that are 5 times the others, the slowest five; but only what
-/// adds more than a tenth to the time of a call. A cell is compared with those of its kind only
-/// (two others at least): ways that cross nodes, or ways that do not. With two ranks a column, a
-/// row and a cell are the same: it takes half of a call, and is the rank if at least half of the
-/// wait is that it began later, else the link (or what the rank does before it sends).
+/// Finds slow ranks, receivers and links:
+/// - a column or row (of at least two cells) whose mean, and most of whose cells, are 3 times the
+///   mean of the other cells
+/// - the slowest five of the remaining cells that are 5 times the others
+/// Only what adds more than a tenth to the time of a call counts. A cell is compared only with
+/// cells of its kind (at least two others): paths that cross nodes, or paths that do not.
+/// With two ranks a column, a row and a cell are the same. It is reported if it takes half of a
+/// call: as a slow rank if at least half of the wait is due to its later start, otherwise as a slow
+/// link (or a delay of the rank before it sends).
 /// @param call_us a call's time on the slowest rank
-/// @param late [i][j]: of waits[i][j], what is known to be rank j's coming later than i; may be
-/// empty
+/// @param late [i][j]: the part of waits[i][j] that is known to be due to rank j's later start; may
+/// be empty
 /// @param crosses empty: all cells are of one kind
-/// @param forwards a rank sends on to its node what reaches it from others: who waits for it within
-/// the node may wait for the network, so that such a cell is no slow link unless it is longer than
-/// all of that rank's own waits for other nodes
+/// @param forwards whether a rank forwards rows from other nodes within its node. Then a wait
+/// within the node may be caused by the network, so that a cell is reported as a slow link only if
+/// it is longer than all waits of the awaited rank for other nodes
 std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us,
                                      const WaitMatrix& late = {}, const Crosses& crosses = {},
                                      bool forwards = false);
@@ -50,7 +53,7 @@ std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us,
 /// "PE 2 is slow: the others wait 310 us for it, and 12 us for each other".
 std::string describe(const WaitVerdict& verdict);
 
-/// Lines for people; "" for one rank.
+/// The matrix as text for people; "" for one rank.
 std::string wait_text(const WaitMatrix& waits);
 
 } // namespace shmemctl::moe
