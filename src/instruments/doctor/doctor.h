@@ -19,8 +19,7 @@ struct CheckResult {
   CheckStatus status = CheckStatus::skipped;
   std::string reason;   ///< one sentence: the result, or why the check was skipped
   std::string evidence; ///< the file that was read or the function that was called, and the result
-  std::string
-      fix; ///< one line; empty only if the check passed, or was skipped and no action is needed
+  std::string fix;      ///< one line; empty only if passed, or skipped with nothing to do
 };
 
 /// The text of a kernel log and its origin.

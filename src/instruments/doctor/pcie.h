@@ -55,8 +55,7 @@ std::optional<ConfigSpace> read_config_space(const Sysroot& sysroot, const PciAd
 /// The IOMMU group of a function.
 struct IommuGroup {
   std::string type_path;
-  std::optional<std::string>
-      type; ///< "identity" means passthrough; empty if the kernel does not report it
+  std::optional<std::string> type; ///< "identity" is passthrough; empty if not reported
 };
 /// Empty if the function has no group, which means that no IOMMU is active for it.
 std::optional<IommuGroup> iommu_group(const Sysroot& sysroot, const PciAddress& address);

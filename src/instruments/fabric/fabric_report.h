@@ -29,9 +29,9 @@ struct Cause {
 Cause cause_of(const Suspect& suspect, const Result& result, const nlohmann::json& hotspots);
 
 /// The findings fabric-slow-host, fabric-slow-nic, fabric-slow-rail, fabric-slow-group,
-/// fabric-slow-pair, fabric-one-way, fabric-slow-under-load, fabric-corrupt, and as info
-/// fabric-transient. Findings about bandwidth are errors, those about latency and patterns are
-/// warnings; in a job whose PEs share cores, all are warnings.
+/// fabric-slow-pair, fabric-one-way, fabric-lossy, fabric-slow-under-load, fabric-corrupt and
+/// fabric-transient. Corruption is always an error. Slow bandwidth and loss are errors, or warnings
+/// if PEs share cores. Slow latency and patterns are warnings; fabric-transient is info.
 Findings findings_of(const Result& result, const nlohmann::json& hotspots);
 
 /// A summary: "4 hosts, 2 rails, 24 pairs in 3 rounds, ...", the usual values, and the slowest

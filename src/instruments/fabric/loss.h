@@ -14,8 +14,7 @@ namespace shmemctl::fabric {
 /// the pairs of its peers (`peers`).
 struct LossyHost {
   int host = 0;
-  Direction direction =
-      Direction::both; ///< direction in which packets are lost, seen from the host
+  Direction direction = Direction::both; ///< the host's lossy direction
   double share = 0, peers = 0;
   double share_again = 0, peers_again = 0; ///< the shares in the repeated measurements
 };
