@@ -97,7 +97,7 @@ CheckResult memlock(const CheckContext& context) {
   if (!limit)
     return skipped("the locked-memory limit is unknown", absent(limits_path));
   const std::string evidence = file_evidence(limits_path, "Max locked memory " + limit->text);
-  // What starts a job may set another limit than a login does.
+  // The launcher of a job may set another limit than a login shell does.
   const std::string owner =
       sysroot.live() ? "shmemctl's own process" : "the process that recorded this node";
   const std::string of_ranks = "; shmemctl inspect --verbose shows the limits of ranks";
