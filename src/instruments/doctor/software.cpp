@@ -484,7 +484,8 @@ std::vector<Module> loaded_modules(const std::string& list) {
   return modules;
 }
 
-/// A kind of which only one module may be loaded: "MPI" for all MPIs, otherwise the name.
+/// The kind of a module of which only one may be loaded: "an MPI", "a CUDA toolkit", or the
+/// module's own name; "" for other modules.
 std::string kind_of_module(const std::string& name) {
   for (const char* mpi : {"openmpi", "ompi", "mpich", "mvapich", "mvapich2", "intelmpi", "impi",
                           "intel-mpi", "hpcx", "hpcx-mt", "cray-mpich", "spectrum-mpi"})
