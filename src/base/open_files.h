@@ -16,6 +16,8 @@ std::size_t free_descriptors(std::size_t enough);
 
 /// Raises the limit if fewer than `needed` files may be opened. If that is not enough, throws Error
 /// (unavailable), which names the limit and the fix.
+/// @param subject what needs the files, e.g. "UCX"
+/// @param attempted the action that needs them, e.g. "create a worker"
 void require_descriptors(std::size_t needed, const char* subject, const char* attempted);
 
 } // namespace shmemctl

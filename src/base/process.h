@@ -65,8 +65,7 @@ private:
 /// The attributes of a new process. It blocks no signals, whatever this process blocks.
 class SpawnSettings {
 public:
-  /// @param own_group whether the new process leads its own process group, so that signals reach
-  /// its
+  /// @param own_group whether the new process leads its own process group, so that signals reach its
   /// children too
   explicit SpawnSettings(bool own_group);
   ~SpawnSettings();
@@ -93,8 +92,7 @@ struct ChildResult {
 /// @param program     file to execute; argv[0] is only its name
 /// @param environment the whole environment of the program
 /// @param group       contains the program's process group while it runs, otherwise 0, so that
-/// another
-///                    thread can end it earlier; may be nullptr
+///                    another thread can end it earlier; may be nullptr
 ChildResult run_child(const std::string& program, const std::vector<std::string>& argv,
                       const Environment& environment, double timeout_s,
                       std::atomic<pid_t>* group = nullptr);

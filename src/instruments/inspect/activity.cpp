@@ -137,8 +137,7 @@ bool has_busy_gpu(const JobMember* member) {
 }
 
 /// @param sampled whether the driver has samples of other ranks. Then a rank without a sample has
-/// not
-///                run a kernel lately
+///                not run a kernel lately
 bool has_idle_gpu(const JobMember* member, bool sampled) {
   const Activity& activity = member->activity;
   return activity.gpu_busy_percent ? *activity.gpu_busy_percent <= idle_percent

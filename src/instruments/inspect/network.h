@@ -24,6 +24,7 @@ struct PortBytes {
 };
 
 /// Reads the RDMA ports in /sys/class/infiniband and the interfaces in /proc/net/dev, except lo.
+/// @param pid process whose network namespace is read; 0 means our own
 std::vector<PortBytes> read_port_bytes(const Sysroot& sysroot, int pid);
 
 /// The bytes that a port carried between two readings.

@@ -109,7 +109,8 @@ public:
   /// `files`.
   std::vector<std::shared_ptr<const Library>> libraries(const std::vector<MappedFile>& files,
                                                         const MappingProcess& process);
-  /// The library installed at `path`; null if its name belongs to no kind.
+  /// The library installed at `path`, whose links are followed; null if its name belongs to no
+  /// kind.
   std::shared_ptr<const Library> installed(const std::string& path);
   /// Number of files that were opened.
   std::size_t files_read() const { return files_read_; }
