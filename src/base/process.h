@@ -65,8 +65,8 @@ private:
 /// The attributes of a new process. It blocks no signals, whatever this process blocks.
 class SpawnSettings {
 public:
-  /// @param own_group whether the new process leads its own process group, so that signals reach its
-  /// children too
+  /// @param own_group whether the new process leads its own process group, so that signals reach
+  /// its children too
   explicit SpawnSettings(bool own_group);
   ~SpawnSettings();
   SpawnSettings(const SpawnSettings&) = delete;

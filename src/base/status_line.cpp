@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t default_width = 80;
 constexpr std::size_t max_words_bytes = 200;
 
-/// Held while `current` is used, so that the object stays alive.
+/// Locked while `current` is used, so that the object stays alive.
 std::mutex& current_mutex() {
   static std::mutex mutex;
   return mutex;
@@ -66,7 +66,7 @@ void StatusLine::clear() {
   visible_ = false;
 }
 
-/// Takes the place of a stream's buffer, and passes everything on to it.
+/// Replaces the buffer of a stream, and passes all text on to it.
 class LiveStatus::Buffer : public std::streambuf {
 public:
   Buffer(std::ostream& stream, LiveStatus& status) : stream_(stream), status_(status) {
@@ -97,7 +97,8 @@ protected:
   }
 
 private:
-  /// rdbuf() forgets that a write has failed, which is asked at the end of the program.
+  /// rdbuf() clears the error state of the stream, which the program checks at its end; this keeps
+  /// it.
   std::streambuf* replaced_by(std::streambuf* next) {
     const std::ios_base::iostate state = stream_.rdstate();
     std::streambuf* const before = stream_.rdbuf(next);
