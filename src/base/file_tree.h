@@ -55,7 +55,7 @@ std::string write_tar(const FileTree& tree);
 /// @param subject the file's name, for the message
 FileTree read_tar(std::string_view bytes, const std::string& subject);
 
-/// As write_tar(), compressed by Zstandard.
+/// Like write_tar(), compressed with Zstandard.
 std::string write_archive(const FileTree& tree);
 FileTree read_archive(std::string_view bytes, const std::string& subject);
 

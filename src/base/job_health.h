@@ -14,8 +14,8 @@ public:
   /// Throws the job's first failure, on whichever PE it was. One atomic load if there was none.
   virtual void check() const {}
 
-  /// Announces which PE this PE waits for from now on, so that others can follow the chain; -1 is
-  /// none.
+  /// Announces which PE this PE waits for from now on, so that others can follow the chain; -1
+  /// means no PE.
   virtual void waiting_for(int peer) noexcept { static_cast<void>(peer); }
   /// Like waiting_for(), for operations that a network or a device completes, without action of the
   /// peer's program. -1 means several peers; waiting_for(-1) ends it.

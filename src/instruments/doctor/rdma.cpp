@@ -460,7 +460,7 @@ struct GidFault {
   }
 };
 
-/// What is wrong with a port's table; empty if NVSHMEM and NCCL find an address there, or if its
+/// The fault of a port's GID table; empty if NVSHMEM and NCCL find an address there, or if its
 /// types are unknown.
 std::optional<GidFault> gid_fault(const RdmaPort& at, bool all_v1) {
   switch (classify(at)) {

@@ -40,6 +40,9 @@ struct GpuProcesses {
 GpuProcesses read_gpu_processes(const Nvml& nvml);
 
 /// Parses the text of a recording. It has a line for each GPU, and one for each process on it:
+///   gpu 0 pci 0000:18:00.0 uuid GPU-1b2c
+///   gpu 0 pid 4711 used-bytes 5000000000 busy-percent 37
+/// Unknown values are left out. Lines of another form are ignored.
 GpuProcesses parse_gpu_processes(std::string_view text);
 /// The reverse of parse_gpu_processes().
 std::string gpu_processes_text(const GpuProcesses& gpus);

@@ -46,7 +46,7 @@ struct InspectingPe {
   std::uint64_t machine_id = 0;
   std::int64_t pid = 0;
 };
-/// Collective. Where all PEs run, by PE.
+/// Collective. Gathers where all PEs run, by PE.
 std::vector<InspectingPe> gather_pes(Bootstrap& bootstrap, const InspectingPe& own,
                                      const Deadline& deadline);
 /// Whether `pe` is the first PE on its machine and so inspects it; the other PEs only wait.
