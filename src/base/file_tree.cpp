@@ -85,8 +85,7 @@ public:
   }
 
 private:
-  /// "LENGTH KEY=VALUE
-  /// ", where LENGTH includes its own digits.
+  /// "LENGTH KEY=VALUE\n", where LENGTH includes its own digits.
   static std::string record(std::string_view key, std::string_view value) {
     const std::size_t rest = key.size() + value.size() + 3; // blank, =, line feed
     std::size_t length = rest + std::to_string(rest).size();

@@ -235,9 +235,9 @@ CheckResult judge_links(const LinkFindings& found, const std::string& what,
                     " links report it");
 }
 
-/// The bridges that peer-to-peer traffic of GPUs passes although it need not go up to the root
-/// complex: those between a GPU and an RDMA device or another GPU below the same host bridge. A
-/// bridge above both devices is not included, because the traffic turns around below it.
+/// The bridges that peer-to-peer traffic of GPUs passes when it need not go up to the root complex:
+/// those between a GPU and an RDMA device or another GPU below the same host bridge. A bridge above
+/// both devices is not included, because the traffic turns around below it.
 std::set<int> bridges_between(const Node& node) {
   struct Count {
     int gpus = 0, all = 0;

@@ -126,7 +126,8 @@ CheckResult open_files(const CheckContext& context) {
 
 namespace {
 
-/// Whether the node manages its own NVSwitch fabric, so that the fabric manager runs on it.
+/// Whether GPUs are linked to an NVSwitch of this node. The fabric manager runs on the node only if
+/// the NVSwitch fabric is within the node.
 bool has_nvswitch_target(const Node& node) {
   for (const Gpu& gpu : node.gpus)
     for (const GpuLink& link : gpu.links)

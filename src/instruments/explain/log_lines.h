@@ -14,9 +14,8 @@ namespace shmemctl::explain {
 /// Only this many bytes of a line are read.
 inline constexpr std::size_t max_line_bytes = std::size_t{64} << 10;
 
-/// Splits bytes that arrive in blocks into lines. A line ends with "
-/// " or "\r
-/// "; all other bytes, including NUL, are text. Stores at most one line.
+/// Splits bytes that arrive in blocks into lines. A line ends with "\n" or "\r\n"; all other bytes,
+/// including NUL, are text. Stores at most one line.
 class LineSplitter {
 public:
   /// @param take  called with a line without its end, which is valid during the call, and its
