@@ -35,7 +35,7 @@ DynamicLibrary& DynamicLibrary::operator=(DynamicLibrary&& other) noexcept {
 
 DynamicLibrary::~DynamicLibrary() {
 #if defined(__SANITIZE_ADDRESS__)
-  // Stays loaded, so that a report can name the library that allocated something.
+  // The library stays loaded, so that a leak report can name the library that allocated memory.
   return;
 #endif
   if (handle_ != nullptr)

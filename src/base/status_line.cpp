@@ -25,14 +25,14 @@ void write_to(int terminal, const std::string& text) {
   [[maybe_unused]] const ssize_t written = ::write(terminal, text.data(), text.size());
 }
 
-/// One column less than the terminal has: a full line would wrap.
+/// One column less than the width of the terminal, because a full line would wrap.
 std::size_t room_on(int terminal) {
   winsize size{};
   const bool known = ::ioctl(terminal, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
   return (known ? size.ws_col : default_width) - 1;
 }
 
-/// Cut to at most that many bytes, between characters.
+/// Cuts a text to at most `size_bytes` bytes, between characters.
 std::string cut(std::string text, std::size_t size_bytes) {
   if (text.size() <= size_bytes)
     return text;

@@ -35,7 +35,8 @@ std::optional<ShmSize> live_shm_size() {
                  fmt::format("statvfs(\"{}\"): {} bytes, {} free", shm_path, total, free)};
 }
 
-/// A tmpfs without a size option is limited to half of the memory.
+/// The size of /dev/shm in a copied tree. A tmpfs without a size option is limited to half of the
+/// memory.
 std::optional<ShmSize> copied_shm_size(const Sysroot& sysroot, const Mount& mount) {
   const std::string evidence =
       file_evidence("/proc/mounts", std::string(shm_path) + " " + mount.options);

@@ -15,7 +15,7 @@ namespace shmemctl::explain {
 /// few hundred literals stays in a core's second-level cache.
 class LiteralSearch {
 public:
-  /// @param literals not empty; find() reports their positions in this vector
+  /// @param literals each of them is not empty; find() reports their positions in this vector
   explicit LiteralSearch(const std::vector<std::string>& literals);
 
   /// Calls `hit(position of the literal)` for each occurrence, ordered by the end of the
