@@ -20,7 +20,7 @@ CheckResult nvidia_driver(const CheckContext& context);
 CheckResult cuda_driver(const CheckContext& context);
 CheckResult nvidia_devices(const CheckContext& context);
 
-// daemons.cpp
+// system.cpp
 CheckResult fabric_manager(const CheckContext& context);
 CheckResult persistence(const CheckContext& context);
 
@@ -37,7 +37,7 @@ CheckResult gpu_health(const CheckContext& context);
 CheckResult gpu_clocks(const CheckContext& context);
 CheckResult gpu_p2p(const CheckContext& context);
 
-// gpu_kernel.cpp
+// gpu.cpp
 CheckResult gpu_kernel(const CheckContext& context);
 
 // gpu_devices.cpp
@@ -63,7 +63,7 @@ CheckResult rdma_rate(const CheckContext& context);
 CheckResult rdma_mtu(const CheckContext& context);
 CheckResult rdma_uverbs(const CheckContext& context);
 
-// rdma_gid.cpp
+// rdma.cpp
 CheckResult rdma_gid_table(const CheckContext& context);
 CheckResult rdma_gid_index(const CheckContext& context);
 
@@ -71,7 +71,7 @@ CheckResult rdma_gid_index(const CheckContext& context);
 CheckResult rdma_firmware(const CheckContext& context);
 CheckResult rdma_pkeys(const CheckContext& context);
 
-// libfabric.cpp
+// libraries.cpp
 CheckResult libfabric_provider(const CheckContext& context);
 CheckResult libfabric_environment(const CheckContext& context);
 CheckResult libfabric_gdrcopy(const CheckContext& context);
@@ -105,7 +105,7 @@ CheckResult cpu_governor(const CheckContext& context);
 CheckResult clocksource(const CheckContext& context);
 CheckResult open_files(const CheckContext& context);
 
-// isolation.cpp
+// system.cpp
 CheckResult pid_namespace(const CheckContext& context);
 CheckResult ptrace_scope(const CheckContext& context);
 CheckResult container_capabilities(const CheckContext& context);
