@@ -10,7 +10,7 @@ enum class CqeKind : std::uint8_t {
   requester = 0,
   requester_error = 13,
   responder_error = 14,
-  invalid = 15 ///< initial contents of the CQ
+  invalid = 15 ///< initial content of every CQE
 };
 
 /// Error syndromes.
@@ -33,7 +33,7 @@ enum class Syndrome : std::uint8_t {
 
 // Indices of a CQE's 64-bit words.
 inline constexpr unsigned cqe_size_word = 5;     ///< low half: byte count
-inline constexpr unsigned cqe_syndrome_word = 6; ///< errors: the two last bytes
+inline constexpr unsigned cqe_syndrome_word = 6; ///< errors: the last two bytes
 inline constexpr unsigned cqe_last_word = 7; ///< opcode, QPN, WQE counter, CQE opcode, owner bit
 
 /// The last word, decoded. Polling needs this one load only.
@@ -94,7 +94,8 @@ struct Failure {
   }
 };
 
-/// Stands for a failure where an atomic is not posted because the HCA has none of its size.
+/// The Failure that stands for an atomic that is not posted because the HCA does not support
+/// atomics of its size.
 SHMEMCTL_HOST_DEVICE constexpr Failure no_atomics() {
   return {0, 0, 0, static_cast<std::uint8_t>(CqeKind::invalid), 0};
 }

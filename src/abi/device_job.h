@@ -1,4 +1,4 @@
-// The job as kernels see it: plain structs for host and device, passed to a kernel by value.
+// The job as kernels see it: plain structs for host and device. Kernels receive the job by value.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace shmemctl {
 
-/// What a kernel waited for, or what failed.
+/// What a kernel waited for, or what failed. `expected`, `seen` and `offset_bytes` are members of
+/// WaitReport.
 enum class WaitKind : std::uint64_t {
   word,      ///< a word of this PE: `expected`, `seen`; `offset_bytes` in the heap, or UINT64_MAX
   cell,      ///< a team flag (barriers, collectives): as for `word`, in the region of team flags
@@ -40,10 +41,10 @@ enum class WaitKind : std::uint64_t {
   no_such_value, ///< `seen` is none of the call's comparisons or operations
   calls_differ,  ///< this PE's CollectiveCall is `expected`, that of PE `peer` is `seen`
   not_complete,  ///< DeviceCall `expected` of this thread may still use the memory at `seen`
-  exit_asked     ///< not an error of the library: the kernel asked the job to end, with `seen`
+  exit_asked ///< not an error of the library: the kernel asked the job to end with exit code `seen`
 };
 
-/// A call by NVSHMEM's name, in a report of wrong arguments.
+/// A call of NVSHMEM's interface, in a report of wrong arguments.
 enum class DeviceCall : std::uint32_t {
   none,
   put,
@@ -87,8 +88,8 @@ enum class DeviceArgument : std::uint32_t {
   count
 };
 
-/// The first wait of a kernel that timed out. In memory that the host can read while the kernel
-/// runs.
+/// The first wait of a kernel that timed out. Located in memory that the host can read while the
+/// kernel runs.
 struct WaitReport {
   static constexpr std::uint64_t none = 0, being_written = 1, written = 2;
   std::uint64_t state; ///< the thread that swaps `none` for `being_written` writes the rest
@@ -97,7 +98,7 @@ struct WaitReport {
   std::uint64_t expected, seen;
   std::uint64_t offset_bytes; ///< offset of the word
   WaitKind kind;              ///< meaning of the above
-  // Of a call with wrong arguments only.
+  // Only for a call with wrong arguments.
   std::int32_t thread; ///< number in its block
   DeviceCall call;
   DeviceArgument argument;
@@ -123,11 +124,11 @@ struct CollectiveCall {
   }
 };
 
-/// What threads have begun by `_nbi` calls, in jobs whose calls are checked
-/// (kernels/device/pending_transfers.cuh). In memory of the device.
+/// The transfers that threads have started with `_nbi` calls, in jobs whose calls are checked
+/// (kernels/device/pending_transfers.cuh). Located in device memory.
 struct PendingTransfers {
-  static constexpr int of_thread = 4;     ///< a thread's last ones are kept
-  static constexpr int threads_bits = 14; ///< threads share entries by a hash: the last one has it
+  static constexpr int of_thread = 4;     ///< number of last transfers kept per thread
+  static constexpr int threads_bits = 14; ///< entries are shared by hash: the last thread owns it
   struct Transfer {
     std::uint64_t begin, size_bytes; ///< extent of this PE's side
     std::uint64_t call;              ///< a DeviceCall
@@ -136,7 +137,7 @@ struct PendingTransfers {
   struct OfThread {
     std::uint64_t users;          ///< 0: no thread uses this entry
     std::uint64_t launch, thread; ///< launch and thread that use the entry
-    std::uint64_t turn;           ///< which of `last` comes next, modulo of_thread
+    std::uint64_t turn; ///< number of the next transfer: index in `last`, modulo of_thread
     Transfer last[of_thread];
   };
   std::uint64_t completions; ///< calls of this PE that may have completed transfers
@@ -145,7 +146,7 @@ struct PendingTransfers {
 
 namespace device {
 
-/// Why a network operation of a kernel failed: what WaitReport says, by its kind.
+/// Why a network operation of a kernel failed: the values for WaitReport, by kind.
 struct NetworkProblem {
   WaitKind kind;
   std::uint64_t expected, seen, offset_bytes;
@@ -162,15 +163,15 @@ struct NetworkProblem {
 struct DeviceTeamFlags {
   static constexpr int max_members = 256;              ///< larger teams: dissemination barrier
   static constexpr std::size_t flag_bytes = 64u << 10; ///< see `messages`
-  std::uint64_t arrived[max_members]; ///< barrier: by member, number of barriers it has entered
-  /// The same of members that are not mapped: the number of the last barrier, in one of two words
+  std::uint64_t arrived[max_members]; ///< barrier: by member, number of barriers entered
+  /// The same for members that are not mapped: the number of the last barrier, in one of two words
   /// used alternately (plan::word_of_barrier()).
   std::uint64_t arrived_network[2][max_members];
   std::uint64_t expected[max_members]; ///< own: by member, barriers waited for
   /// Dissemination barrier of larger teams: number of the last barrier per round, in two words used
   /// alternately.
   std::uint64_t rounds[2][limits::sync_rounds];
-  std::uint64_t entered[max_members]; ///< collectives: by member, epoch it has entered
+  std::uint64_t entered[max_members]; ///< collectives: by member, epoch that it has entered
   std::uint64_t
       done[max_members]; ///< large collectives: by member, grows by plan::whole_count each
   std::uint64_t sizes[max_members]; ///< collect: by member, its size (plan::size_word())

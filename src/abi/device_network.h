@@ -18,7 +18,7 @@ enum class DevicePath : std::uint8_t { none, load_store, proxy, ibgda };
 
 /// Marks of a kernel QP, as first WQEBB plus one of a WQE. They only grow.
 struct QpMarks {
-  std::uint64_t answers; ///< WQE of the last READ or atomic: a fence must wait for its response
+  std::uint64_t answers; ///< WQE of the last READ or atomic, for whose response a fence must wait
   std::uint64_t fenced;  ///< the last WQE with a fence, started after all earlier responses
 };
 
@@ -27,8 +27,8 @@ struct alignas(64) QpResult {
   std::byte bytes[64];
 };
 
-/// Pointers that kernels can dereference. All null in a job where every PE is mapped. "Device
-/// memory" is this PE's GPU memory that only its kernels change.
+/// Pointers that kernels can dereference. All are null in a job where every PE is mapped. "Device
+/// memory" is GPU memory of this PE that only its kernels change.
 struct DeviceNetwork {
   const std::uint8_t* path_of_pe; ///< DevicePath, by PE; nullptr: load_store to all
 
@@ -41,7 +41,8 @@ struct DeviceNetwork {
   std::uint32_t context; ///< the transports' context that requests use
 
   // ibgda. See docs/explanation/mlx5.md.
-  /// First QP set that belongs to kernels, and how many: the host never posts to their QPs.
+  /// The first QP set that belongs to kernels, and the number of these sets: the host never posts
+  /// to their QPs.
   std::uint32_t first_qp_set, n_kernel_qp_sets;
   std::uint32_t qps_per_pe;    ///< `marks` has room for this many QPs per PE
   std::uint32_t qp_per_warp;   ///< 1: a QP per warp; 0: a QP per block

@@ -6,7 +6,7 @@
 
 namespace shmemctl {
 
-/// Limits that size the internal region (32 MiB of addresses).
+/// Limits that determine the size of the internal region (32 MiB of addresses).
 namespace limits {
 inline constexpr std::size_t internal_bytes = std::size_t{32} << 20;
 inline constexpr int max_teams = 64;
@@ -45,7 +45,7 @@ struct alignas(64) SyncCell {
 struct TeamRendezvous {
   SyncCell key;                         ///< id of the creation that uses the record; 0: none
   SyncCell list;                        ///< hash of the member list
-  SyncCell acks;                        ///< how many members have read their value
+  SyncCell acks;                        ///< number of members that have read their value
   SyncCell values[limits::sync_rounds]; ///< by round: free slots so far; 0: not yet
 };
 
@@ -65,7 +65,7 @@ struct TeamSync {
 /// members[member_offset + i] of the state.
 struct TeamState {
   std::int32_t in_use;
-  std::int32_t my_pe; ///< in the team; -1 if not a member
+  std::int32_t my_pe; ///< rank of this PE in the team; -1 if not a member
   std::int32_t n_pes;
   std::int32_t start;
   std::int32_t stride;
@@ -78,7 +78,7 @@ inline constexpr TeamState free_team(std::uint64_t epoch) {
   return {0, -1, 0, 0, 1, 0, epoch};
 }
 
-/// How a PE is reached. A delta of `unreachable` means by a transport only.
+/// How a PE is reached. A delta of `unreachable` means that it is reached only through a transport.
 struct PeerState {
   static constexpr std::int64_t unreachable = INT64_MIN;
   /// Remote address = local address + delta, for each region.

@@ -57,7 +57,7 @@ enum ControlFlags : std::uint8_t {
 inline constexpr unsigned ds_bytes = 16;     ///< a WQE's size is given in these units (DS)
 inline constexpr unsigned max_ds_count = 63; ///< the field has 6 bits
 inline constexpr std::uint32_t inline_bit = 0x80000000;
-/// The byte count that a data segment's size of 0 stands for.
+/// The byte count that a size of 0 in a data segment means.
 inline constexpr std::uint64_t zero_means_bytes = std::uint64_t{1} << 31;
 inline constexpr std::uint64_t max_rdma_bytes = std::uint64_t{1} << 30;
 

@@ -1,4 +1,4 @@
-// Operation types of one-sided communication: the same for the host, kernels and streams.
+// Operation types of one-sided communication, used on the host, in kernels and on streams.
 #pragma once
 
 #include <cstdint>

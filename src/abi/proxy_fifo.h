@@ -1,11 +1,11 @@
-// The proxy FIFO's protocol, step by step, for producers and the consumer. The same code runs on
-// host threads, in kernels, and in the model checker (tests/unit/runtime/proxy): `Traits` gives the
-// shape of a slot (ProxyTraits), `Atomics` the loads and stores (HostAtomics, DeviceAtomics),
-// `Wait` what happens between two polls.
+// The protocol of the proxy FIFO, step by step, for producers and the consumer. The same code runs
+// on host threads, in kernels, and in the model checker (tests/unit/runtime/proxy): `Traits` gives
+// the shape of a slot (ProxyTraits), `Atomics` the loads and stores (HostAtomics, DeviceAtomics),
+// `Wait` the action between two polls.
 //
 // Every memory order is justified where it is used. The model checker delays and reorders stores as
-// far as their orders allow, as a GPU's stores over PCIe may arrive; ThreadSanitizer checks the
-// loads.
+// far as their memory orders allow, as the stores of a GPU may arrive over PCIe; ThreadSanitizer
+// checks the loads.
 #pragma once
 
 #include "src/abi/proxy_layout.h"
@@ -25,8 +25,8 @@ public:
   SHMEMCTL_HOST_DEVICE FifoProducer(const ProxyFifoView& ring, std::uint64_t completed)
       : ring_(ring), completed_(completed) {}
 
-  /// Reserves `count` consecutive slots; false if the FIFO is closed: then nothing is reserved. All
-  /// reserved slots must be written, or the FIFO is blocked; `count` is at most the capacity.
+  /// Reserves `count` consecutive slots. Returns false and reserves nothing if the FIFO is closed.
+  /// All reserved slots must be written, or the FIFO is blocked; `count` is at most the capacity.
   SHMEMCTL_HOST_DEVICE bool reserve(std::uint64_t count, std::uint64_t& first) const {
     // Relaxed: publishes no data. A single read-modify-write makes the numbers unique, and since
     // there is one counter, a later reservation of the same producer has the greater number.
@@ -82,12 +82,12 @@ public:
       Atomics::store_relaxed(slot, word);
   }
 
-  /// Whether everything reserved before is complete at its target: then a quiet need not wait.
-  /// Never true for a closed FIFO.
+  /// Whether everything reserved before this call is complete at its target, so that a quiet need
+  /// not wait. Never true for a closed FIFO.
   SHMEMCTL_HOST_DEVICE bool is_quiet() const {
     // Acquire: completed operations are visible, as quiet guarantees.
     const std::uint64_t quieted = Atomics::load_acquire(ring_.quieted);
-    // Relaxed: at least what this producer knows to have been reserved before this call.
+    // Relaxed: counts at least the reservations before this call that this producer knows of.
     return Atomics::load_relaxed(ring_.issued) == quieted << 1;
   }
 
@@ -136,11 +136,11 @@ protected:
   std::uint64_t completed_;
 };
 
-/// Quiet over several FIFOs: first posts to all that may have operations in flight, then waits for
-/// all, so that the proxy threads work concurrently.
-/// @param post `bool post(ring)`: puts a quiet into the FIFO; false if there is nothing to wait for
-/// @param wait `bool wait(ring)`: waits for its reply
-/// @return whether all succeeded
+/// Quiet over several FIFOs: first posts a quiet to every FIFO that may have operations in flight,
+/// then waits for all replies, so that the proxy threads work concurrently.
+/// @param post `bool post(ring)`: posts a quiet to the FIFO; false if there is nothing to wait for
+/// @param wait `bool wait(ring)`: waits for the reply
+/// @return whether all quiets succeeded
 template <class Post, class Wait>
 SHMEMCTL_HOST_DEVICE bool quiet_fifos(std::uint32_t n_fifos, Post&& post, Wait&& wait) {
   std::uint64_t posted = 0;
@@ -211,7 +211,8 @@ public:
   }
 
   /// Closes the FIFO: from now on reserve() fails. Returns the sequence number after the last
-  /// request. Atomic with reservations, so each request is either before it, and taken, or refused.
+  /// request. Atomic with respect to reservations, so each request is either reserved before the
+  /// close and taken, or refused.
   std::uint64_t close() const {
     // Relaxed: like a reservation.
     return Atomics::fetch_or_relaxed(ring_.issued, 1) >> 1 & Sequence::mask;

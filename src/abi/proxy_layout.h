@@ -28,10 +28,10 @@ struct alignas(64) ProxySlot {
   std::uint64_t words[8];
 };
 
-/// Where the proxy thread writes the result of a request that a producer waits for; used by one
-/// producer for one request at a time. Tagged like a slot, with a tag that the request carries and
-/// that differs from the previous request's. words[0] holds the low 56 bits of the value, words[1]
-/// the high 8 bits and, above them, whether the request failed.
+/// The result of a request that a producer waits for, written by the proxy thread. Used by one
+/// producer for one request at a time. Tagged like a slot, with a tag that the request contains and
+/// that differs from the previous request's. words[0] contains the low 56 bits of the value,
+/// words[1] the high 8 bits and, above them, whether the request failed.
 struct alignas(64) ProxyResult {
   std::uint64_t words[2];
   std::uint64_t padding[6];
@@ -92,8 +92,8 @@ SHMEMCTL_HOST_DEVICE inline std::uint32_t fifo_of(const ProxyFifos& rings, std::
              : 0;
 }
 
-/// Value of ProxyHeader::serving: 0 outside of a call; else the operation in bits 32 to 39 and PE +
-/// 1 (0: all PEs) in the low half.
+/// Value of ProxyHeader::serving: 0 if no call is in progress; otherwise the operation in bits 32
+/// to 39 and PE + 1 (0: all PEs) in the low half.
 struct ProxyServing {
   std::uint32_t op;
   std::int32_t pe;
@@ -130,7 +130,7 @@ struct ProxySequence {
                                                            unsigned capacity_log2) {
     return sequence & low_bits(capacity_log2);
   }
-  /// Differs from the previous lap's; 0, in zeroed memory, is the tag before lap 0's.
+  /// The tag differs from that of the previous lap. The tag before lap 0 is 0, as in zeroed memory.
   SHMEMCTL_HOST_DEVICE static constexpr std::uint64_t tag(std::uint64_t sequence,
                                                           unsigned capacity_log2) {
     return ((sequence >> capacity_log2) + 1) & low_bits(TagBits);

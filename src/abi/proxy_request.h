@@ -8,7 +8,7 @@ namespace shmemctl {
 enum class ProxyOp : std::uint8_t {
   none = 0,   ///< zeroed memory is not a request
   put,        ///< local → target
-  put_value,  ///< a put of 1, 2, 4 or 8 bytes, which the request holds
+  put_value,  ///< a put of 1, 2, 4 or 8 bytes, which the request contains
   get,        ///< target → local
   get_value,  ///< 1, 2, 4 or 8 bytes of the target → result
   atomic,     ///< detail: AtomicOp; size 4 or 8
@@ -18,10 +18,10 @@ enum class ProxyOp : std::uint8_t {
 };
 inline constexpr unsigned proxy_op_count = 9;
 
-/// The producer does not wait for this request.
+/// Value of ProxyRequest::result if the producer does not wait for the request.
 inline constexpr std::uint32_t no_proxy_result = ~std::uint32_t{0};
 
-/// A decoded request. Members that do not name the operation in their comment are 0 for it.
+/// A decoded request. A member whose comment names operations is 0 for all others.
 struct ProxyRequest {
   ProxyOp op = ProxyOp::none;
   std::uint8_t context = 0;       ///< number of the transport's context
@@ -110,8 +110,8 @@ struct ProxyTraits {
   SHMEMCTL_HOST_DEVICE static constexpr bool is_quiet(const Request& request) {
     return request.op == ProxyOp::quiet;
   }
-  /// A producer waits for data from the target, and the sink can have several such requests in
-  /// flight.
+  /// Whether a producer waits for data from the target. The sink can have several of these requests
+  /// in flight.
   SHMEMCTL_HOST_DEVICE static constexpr bool awaits_data(const Request& request) {
     return (request.op == ProxyOp::get || request.op == ProxyOp::get_value) &&
            request.result != no_proxy_result;

@@ -1,6 +1,6 @@
-// Everything that posting needs, in one block of memory without absolute pointers into itself: the
-// QPs to each PE, the lkeys of this PE's memory and the rkeys of the peers' regions. Kernels post
-// through a copy in GPU memory. For host and device.
+// Everything that is needed to post WQEs, in one block of memory without absolute pointers into
+// itself: the QPs to each PE, the lkeys of this PE's memory and the rkeys of the peers' regions.
+// Kernels post through a copy in GPU memory. For host and device.
 #pragma once
 
 #include <cstddef>
@@ -73,7 +73,8 @@ public:
                                             std::uint32_t qp_set) const {
     return array<TableQp>(queues_at)[(pe * n_paths + path) * n_qp_sets + qp_set];
   }
-  /// The segment that contains this byte; nullptr if the PE has not registered it.
+  /// The segment of the PE's region that contains this byte; nullptr if the PE has not registered
+  /// it.
   SHMEMCTL_HOST_DEVICE const RemoteSegment* find_remote(std::uint32_t pe, std::uint32_t region,
                                                         std::uint64_t offset_bytes) const {
     if (pe >= n_pes || region >= n_regions)
@@ -85,7 +86,7 @@ public:
         return segments + i;
     return nullptr;
   }
-  /// The segment that holds this byte; nullptr if it is not registered.
+  /// The segment of local memory that contains this byte; nullptr if it is not registered.
   SHMEMCTL_HOST_DEVICE const LocalSegment* find_local(std::uint64_t address) const {
     const LocalSegment* segments = array<LocalSegment>(local_at);
     for (std::uint32_t i = 0; i < n_local; ++i)

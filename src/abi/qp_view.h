@@ -44,7 +44,7 @@ struct QpState {
   std::uint64_t taken;
 };
 
-/// How a QP orders a signal (set) after the payload that it has carried before.
+/// How a QP orders a signal (set) after the payload that was posted to it before.
 enum class SignalMethod : std::uint32_t {
   write,     ///< RDMA WRITE: this QP's WRITEs are placed in posting order
   atomic,    ///< masked compare-and-swap of all bits: executed after earlier WRITEs are placed

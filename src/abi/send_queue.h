@@ -84,8 +84,8 @@ public:
     // Relaxed: publishes no data; a single read-modify-write makes the range unique.
     return Memory::fetch_add(&view_.words->reserved, wqebbs);
   }
-  /// How many WQEBBs may be reserved at once such that the WQEs before them always include one with
-  /// a completion that makes room. WQEs take up to `longest` WQEBBs.
+  /// The number of WQEBBs that may be reserved at once such that the WQEs before them always
+  /// include one with a completion that makes room. WQEs take up to `longest` WQEBBs.
   SHMEMCTL_HOST_DEVICE std::uint32_t max_reserved(std::uint32_t longest = 2) const {
     return (1u << view_.wqebbs_log2) - (1u << view_.signal_log2) - longest + 1;
   }
@@ -117,7 +117,8 @@ public:
     Memory::store_plain(view_.wqes + ((start * Shape::words_of_wqebb + word) & mask), value);
   }
 
-  /// All words of the WQEs that this thread has reserved and not yet published have been set.
+  /// Declares that all words of the WQEs that this thread has reserved and not yet published have
+  /// been set.
   SHMEMCTL_HOST_DEVICE void written() const { Memory::wqes_written(); }
 
   /// Publishes the WQEBBs [first, first + wqebbs) if it is their turn.

@@ -70,7 +70,7 @@ SHMEMCTL_HOST_DEVICE constexpr void set_local(Out& out, unsigned word, const Dat
   out.set(word + 1, to_wire(local.address));
 }
 
-/// Up to eight bytes as a word that has them in memory order.
+/// Up to eight bytes as a word that contains them in memory order.
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t word_of_bytes(const unsigned char* bytes,
                                                            std::uint32_t count) {
   std::uint64_t value = 0;
@@ -223,7 +223,8 @@ atomic_compare_swap(std::uint8_t size_bytes, std::uint64_t compare, std::uint64_
           all_bits(size_bytes)};
 }
 
-/// The WQE fields of an OpenSHMEM atomic. Operations that the HCA does not have are masked ones.
+/// The WQE fields of an OpenSHMEM atomic. Operations that the HCA lacks are implemented by masked
+/// atomics.
 /// @param size_bytes 4 or 8; higher bits of `value` and `compare` are ignored
 SHMEMCTL_HOST_DEVICE constexpr AtomicFields
 atomic_fields(AtomicOp op, std::uint8_t size_bytes, std::uint64_t value, std::uint64_t compare) {

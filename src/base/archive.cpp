@@ -2,7 +2,7 @@
 
 namespace shmemctl {
 
-/// Raise it when the fields of a message change.
+/// Increase it when the fields of a message change.
 const std::uint32_t archive_version = 4;
 
 Error malformed_message(std::size_t pe, const std::string& what) {

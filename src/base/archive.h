@@ -1,5 +1,5 @@
-// Messages between PEs, as bytes: one function names the fields of a message, and serves to
-// write them and to read them.
+// Serialization of messages between PEs: one function lists the fields of a message and is used
+// both to write and to read them.
 #pragma once
 
 #include <array>
@@ -19,15 +19,15 @@
 namespace shmemctl {
 
 /// The version of all messages that are archives. The PEs of a job compare it once, when they
-/// gather their hosts, and no message has a version of its own. It is an object and no constant
-/// expression, so that a binary has it in one place: a test makes another version of the binary by
-/// changing it there.
+/// gather their hosts, and no message has a version of its own. It is an object and not a constant
+/// expression, so that a binary contains it in one place: a test changes it there to make a binary
+/// of another version.
 extern const std::uint32_t archive_version;
 
-/// Writes values as bytes, or reads them from bytes. Numbers are little-endian and have as many
-/// bytes as their type, strings and vectors begin with their length (32 bits), optional values
-/// with a flag. Reading stays within the bytes, whatever they are: from the first value that is not
-/// there, or not as required, on all that is read is zero or empty, and good() is false.
+/// Writes values as bytes, or reads them from bytes. Numbers are little-endian and have the size of
+/// their type. Strings and vectors begin with their length (32 bits), optional values with a flag.
+/// Reading is safe for any bytes: after the first value that is missing or invalid, all further
+/// values are zero or empty, and good() is false.
 ///
 /// A struct has a function next to it, which is found by the type of its argument:
 ///
@@ -36,7 +36,7 @@ class Archive {
 public:
   /// Writes.
   Archive() = default;
-  /// Reads. @param bytes outlive the archive
+  /// Reads. @param bytes must outlive the archive
   explicit Archive(std::string_view bytes) : reader_(bytes), reading_(true) {}
 
   bool reading() const { return reading_; }
@@ -47,15 +47,15 @@ public:
   void operator()(T&... values) {
     (item(values), ...);
   }
-  /// A string of at most that many bytes: a longer one is cut when it is written, and refused when
-  /// it is read.
+  /// A string of at most `max_bytes`: a longer one is cut when it is written, and rejected when it
+  /// is read.
   void text(std::string& value, std::size_t max_bytes) {
     if (reading_)
       value = reader_.text<std::uint32_t>(max_bytes);
     else
       writer_.text<std::uint32_t>(value, max_bytes);
   }
-  /// A value of an enumeration whose values are 0 to `last`, of at most 256: one byte.
+  /// A value of an enumeration whose values are 0 to `last` (at most 255), as one byte.
   template <class Enum>
   void choice(Enum& value, Enum last) {
     if (reading_)
@@ -63,17 +63,17 @@ public:
     else
       writer_.number(static_cast<std::uint8_t>(value));
   }
-  /// What a message that is read must fulfil.
+  /// A condition that a message must fulfil when it is read; otherwise good() becomes false.
   void require(bool condition) {
     if (reading_)
       reader_.require(condition);
   }
 
-  /// Whether everything that was read so far existed.
+  /// Whether all values that were read so far existed and were valid.
   bool good() const { return reader_.good(); }
-  /// That, and nothing follows.
+  /// Whether good() is true and no bytes are left.
   bool complete() const { return reader_.good() && reader_.at_end(); }
-  /// What was written.
+  /// The bytes that were written.
   std::string take() { return writer_.take(); }
 
 private:
@@ -102,7 +102,7 @@ private:
       return;
     }
     values.clear();
-    require(count <= reader_.left()); // no value has less than a byte
+    require(count <= reader_.left()); // every value has at least one byte
     for (std::uint32_t i = 0; good() && i < count; ++i)
       item(values.emplace_back());
   }
@@ -158,11 +158,11 @@ private:
 template <class T>
 std::string to_bytes(const T& value) {
   Archive archive;
-  archive(const_cast<T&>(value)); // an archive that writes changes nothing
+  archive(const_cast<T&>(value)); // an archive that writes does not change the value
   return archive.take();
 }
 
-/// The value of these bytes; nothing if they are not the whole of one.
+/// The value that these bytes encode; empty unless they are exactly one valid value.
 template <class T>
 std::optional<T> from_bytes(std::string_view bytes) {
   Archive archive(bytes);

@@ -32,7 +32,7 @@ Error exists_error(const std::string& path) {
                "pass --force to overwrite it, or choose another name");
 }
 
-/// Waits until a descriptor accepts more data. False when the timeout passes.
+/// Waits until a descriptor accepts more data. Returns false when the timeout passes.
 bool wait_writable(int descriptor) {
   pollfd waiting{descriptor, POLLOUT, 0};
   const Deadline deadline = Deadline::after(timeout);
@@ -79,7 +79,7 @@ public:
     }
     if (!descriptor_) {
       const int error_number = errno;
-      path_.clear(); // not ours
+      path_.clear(); // the file is not ours
       throw system_error(path, "write", error_number, "choose a writable directory");
     }
   }
@@ -95,7 +95,7 @@ public:
 private:
   static std::string random_letters() {
     unsigned char bytes[6] = {};
-    // Without randomness O_EXCL still separates two writers: they then try the same name.
+    // If there are no random bytes, two writers try the same name, and O_EXCL still separates them.
     static_cast<void>(!::getrandom(bytes, sizeof bytes, 0));
     std::string letters;
     for (const unsigned char byte : bytes)
@@ -151,7 +151,7 @@ void check_output_path(const std::string& path, bool force) {
 void write_file_atomically(const std::string& path, const std::string& content, bool force) {
   ++progress;
   if (path == "-") {
-    const StatusPause pause; // both may be one terminal
+    const StatusPause pause; // stdout and stderr may be the same terminal
     write_all(STDOUT_FILENO, content, "stdout");
     return;
   }

@@ -9,20 +9,19 @@ namespace shmemctl {
 /// Writes `content` to a temporary file in the folder of `path`, syncs it, and renames it into
 /// place.
 /// "-" writes to stdout. Without `force` an existing file is refused, both before writing and, by
-/// link(2), at the moment it appears, so that only one of two writers wins. A pipe or device is
-/// written in place, for at most 10 s without a reader; a file that has replaced it meanwhile is
-/// never written.
-/// Throws Error: usage if the file exists, unavailable with the system's message otherwise (for
-/// example a full disk); the temporary file is then removed.
-/// included); nothing of the temporary file remains then.
+/// link(2), at the moment when the file appears, so that only one of two writers wins. A pipe or
+/// device is written in place, and waits at most 10 s for a reader; a file that has replaced it
+/// meanwhile is never written.
+/// Throws Error: usage if the file exists, otherwise unavailable with the system's message (for
+/// example a full disk). The temporary file is then removed.
 void write_file_atomically(const std::string& path, const std::string& content, bool force);
 
 /// Throws the error that write_file_atomically() would for an existing file, so that a long run
 /// fails before it starts.
 void check_output_path(const std::string& path, bool force);
 
-/// Incremented with every step of a write in this process: another thread can see whether one
-/// hangs.
+/// A counter that increases with every step of a write in this process, so that another thread can
+/// detect a write that hangs.
 std::uint64_t write_progress();
 
 } // namespace shmemctl

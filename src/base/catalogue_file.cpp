@@ -16,9 +16,9 @@ namespace {
 constexpr std::size_t max_entries = 4096;
 constexpr std::size_t max_repetitions = 64; ///< how often one key may be repeated in one entry
 constexpr std::size_t max_value_bytes = 4096;
-/// A shorter literal would be found in too many lines.
+/// A shorter literal would occur in too many lines.
 constexpr std::size_t min_anchor_bytes = 4;
-/// More bytes make a search for it no better, and its table larger.
+/// A longer literal does not improve the search, but makes its table larger.
 constexpr std::size_t max_anchor_bytes = 16;
 
 [[noreturn]] void refuse_line(const std::string& subject, std::size_t number,
@@ -34,7 +34,7 @@ bool is_kebab_case(std::string_view id) {
          });
 }
 
-/// The first word of a text, and what follows it.
+/// The first word of a text, and the rest.
 std::pair<std::string, std::string> first_word(std::string_view text) {
   const std::size_t blank = text.find_first_of(" \t");
   return {std::string(text.substr(0, blank)),

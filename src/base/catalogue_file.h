@@ -13,11 +13,11 @@
 
 namespace shmemctl {
 
-/// Literals that a line has in this order, with any text between them: "status=*(12)" is
-/// {"status=", "(12)"}. The line may go on before and after.
+/// Literals that a line must contain in this order, with any text between them: "status=*(12)" is
+/// {"status=", "(12)"}. Any text may precede and follow them.
 class LinePattern {
 public:
-  /// `begin` is where the first literal is, `captured` the text in place of {}.
+  /// `begin` is the offset of the first literal, `captured` the text that {} matched.
   struct Match {
     std::size_t begin = 0;
     std::string_view captured;
@@ -25,17 +25,17 @@ public:
 
   /// Matches nothing.
   LinePattern() = default;
-  /// @param text `*` is any text, `\*` an asterisk. The first `{}` is any text too, which a match
-  ///             reports; `\{` is a brace.
+  /// @param text `*` matches any text, `\*` an asterisk. The first `{}` matches any text too, which
+  ///             a match reports; `\{` matches a brace.
   explicit LinePattern(std::string text);
 
   std::optional<Match> match(std::string_view line) const;
   bool matches(std::string_view line) const { return match(line).has_value(); }
   const std::string& text() const { return text_; }
-  /// The literal by which lines are searched for it: the longest, or its first bytes. "" if the
-  /// pattern has no literal.
+  /// The literal by which lines are searched for the pattern: the longest one, or its first bytes.
+  /// "" if the pattern has no literal.
   const std::string& anchor() const { return anchor_; }
-  /// How often `{}` is in it.
+  /// Number of `{}` in the pattern.
   std::size_t capture_count() const { return capture_count_; }
 
 private:
@@ -60,26 +60,27 @@ struct CatalogueKind {
   bool has_text = false;
 };
 
-/// A value, and the line that has it.
+/// A value, and the number of its line.
 struct CatalogueValue {
   std::string text;
   std::size_t line = 0;
 };
 
-/// An entry as it is written: it has all keys that it must have, and no unknown one.
+/// An entry as it is written in the file, after the check that it has all required keys and no
+/// unknown ones.
 class CatalogueEntry {
 public:
   std::string kind, id, text;
 
-  /// The value of a key that the entry has; of a repeated one, the first.
+  /// The value of a key that the entry contains; for a repeated key, the first value.
   const std::string& value(const std::string& key) const { return values_.at(key).front().text; }
   /// All values of a key in the order of their lines; none if it is missing.
   std::vector<std::string> values(const std::string& key) const;
 
-  /// Throws Error (usage) with the line if the value is no severity.
+  /// Throws Error (usage) with the line if the value is not a severity.
   Severity severity(const std::string& key) const;
-  /// Each has a literal of at least 4 bytes, and `{}` at most once. Throws Error (usage) with the
-  /// line.
+  /// The patterns of a key. Each has a literal of at least 4 bytes, and `{}` at most once;
+  /// otherwise throws Error (usage) with the line.
   std::vector<LinePattern> patterns(const std::string& key) const;
   /// A number from 1 to 1000000; `otherwise` if the key is missing. Throws Error (usage) with the
   /// line.
@@ -96,8 +97,8 @@ private:
   std::map<std::string, std::vector<CatalogueValue>> values_;
 };
 
-/// Reads files of one format: lines "KEY VALUE", of which some begin an entry. Blank lines and
-/// those that start with # are ignored.
+/// Reads files of one format: lines "KEY VALUE", some of which begin an entry. Blank lines and
+/// lines that start with # are ignored.
 class CatalogueReader {
 public:
   explicit CatalogueReader(std::vector<CatalogueKind> kinds);
@@ -113,7 +114,7 @@ private:
                              const std::string& subject);
   void add_value(CatalogueEntry& entry, const std::string& key, CatalogueValue value) const;
   void require_keys(const CatalogueEntry& entry) const;
-  /// "message or step": what begins an entry.
+  /// The kinds of entries as text: "message or step".
   std::string kind_names() const;
 
   std::vector<CatalogueKind> kinds_;

@@ -1,5 +1,5 @@
-// A point in time after which a wait fails, and how the user moves it. Every wait of the runtime
-// takes one; the loop that polls until then is in wait.h.
+// A point in time after which a wait fails, and the setting by which the user moves it. Every wait
+// of the runtime takes one; the loop that polls until then is in wait.h.
 #pragma once
 
 #include <chrono>
@@ -29,8 +29,9 @@ private:
   Clock::time_point at_;
 };
 
-/// Declares that this process is the command, whose user has --timeout. Otherwise it is a program
-/// that uses the library, whose user has the environment. Call once, before there are threads.
+/// Declares that this process is the shmemctl command, whose user sets the timeout with --timeout.
+/// In a program that uses the library, the user sets an environment variable instead. Call once,
+/// before there are threads.
 void timeout_is_an_option();
 
 /// For the fix of errors: "raise --timeout" or "raise SHMEMCTL_TIMEOUT", whichever applies. Thread

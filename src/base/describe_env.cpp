@@ -41,8 +41,9 @@ std::vector<std::string> own_names() {
   return names;
 }
 
-/// Set by `shmemctl run` for its PEs, and by `hotspots --during` for its command; not by users. Or
-/// read by what belongs to this program: the Slurm prolog, the tests and their fake libraries.
+/// Whether `shmemctl run` sets the variable for its PEs, or `hotspots --during` for its command, or
+/// a part of this project reads it: the Slurm prolog, the tests and their fake libraries. Users do
+/// not set these variables.
 bool is_of_this_project(const std::string& name) {
   static const std::set<std::string> names = {"SHMEMCTL_DURING_ID",       "SHMEMCTL_BINARY",
                                               "SHMEMCTL_BOOTSTRAP_PROBE", "SHMEMCTL_NVCC",
@@ -76,7 +77,8 @@ std::string foreign_meaning(const std::string& name, const Options& options) {
   return "not read here";
 }
 
-/// NVSHMEM takes every value that does not begin with 0, n or f for true: "off" enables an option.
+/// Whether a boolean may surprise its user: NVSHMEM treats every value that does not begin with 0,
+/// n or f as true, so "off" enables an option.
 bool surprises(const OptionSpec& spec, const OptionValue& value) {
   static const std::set<std::string> meant_false = {"off", "disable", "disabled", ""};
   return spec.type == OptionType::boolean && value.origin == OptionOrigin::nvshmem_environment &&

@@ -28,14 +28,15 @@ struct EnvDescription {
   Findings findings;
 };
 
-/// env-unknown for each variable that begins with SHMEMCTL_ and is none of this program's.
+/// The findings env-unknown, one for each variable that begins with SHMEMCTL_ but does not belong
+/// to this program.
 Findings unknown_variables(const Environment& environment);
 
 EnvDescription describe_environment(const Options& options, const Environment& environment);
 
-/// Variables of NVSHMEM, NCCL, UCX and libfabric that affect what this tool shows, with one
-/// sentence each about their effect; `env --all` shows them even if they are not set. Without those
-/// that are read in place of an option of this program: the option table has them.
+/// Variables of NVSHMEM, NCCL, UCX and libfabric that affect the results of this tool, each with
+/// one sentence about its effect; `env --all` shows them even if they are not set. Variables that
+/// are read in place of an option of this program are in the option table and not here.
 const std::vector<std::pair<std::string, std::string>>& foreign_variable_table();
 
 } // namespace shmemctl

@@ -1,4 +1,4 @@
-// Memory of a GPU as transports see it: what they need to register it with a NIC. No CUDA header.
+// GPU memory as seen by transports: what they need to register it with a NIC. Uses no CUDA header.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +22,15 @@ class DeviceMemory {
 public:
   virtual ~DeviceMemory() = default;
   virtual std::string text() const = 0; ///< "GPU 0"
-  /// Why the driver cannot export it as a dma-buf, as a clause; "" if it can.
+  /// Why the driver cannot export the memory as a dma-buf, as a clause; "" if it can.
   virtual std::string why_no_dma_buf() const = 0;
-  /// Exports a page-aligned range that is mapped as a dma-buf; nothing, with `why`, if the driver
-  /// refuses.
+  /// Exports a mapped, page-aligned range as a dma-buf. If the driver refuses, returns empty and
+  /// sets `why`.
   virtual std::optional<DmaBuf> export_dma_buf(std::uintptr_t address, std::size_t size_bytes,
                                                std::string& why) const = 0;
 
   /// Why a kernel that sees one write of a NIC may not see earlier ones, as a clause; "" if it sees
-  /// them. Such a device cannot receive signals from a NIC.
+  /// them. A device for which this is not "" cannot receive signals from a NIC.
   virtual std::string why_unordered() const = 0;
   /// Whether flush() has anything to do.
   virtual bool needs_flush() const = 0;

@@ -10,7 +10,8 @@ namespace shmemctl {
 
 std::optional<DynamicLibrary> DynamicLibrary::open(const std::vector<std::string>& names,
                                                    std::string* why, Needs needs) {
-  // RTLD_LOCAL unless needed: two libraries of different vendors must not see each other's symbols.
+  // RTLD_LOCAL unless global symbols are needed, because libraries of different vendors must not
+  // see each other's symbols.
   const int mode = RTLD_NOW | (needs.global_symbols ? RTLD_GLOBAL : RTLD_LOCAL) |
                    (needs.stay_loaded ? RTLD_NODELETE : 0);
   for (const std::string& name : names) {
@@ -34,7 +35,7 @@ DynamicLibrary& DynamicLibrary::operator=(DynamicLibrary&& other) noexcept {
 
 DynamicLibrary::~DynamicLibrary() {
 #if defined(__SANITIZE_ADDRESS__)
-  // Stays loaded, so that a report can name the library that allocated something.
+  // The library stays loaded, so that a leak report can name the library that allocated memory.
   return;
 #endif
   if (handle_ != nullptr)

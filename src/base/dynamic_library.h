@@ -12,8 +12,8 @@ class DynamicLibrary {
 public:
   /// Options of opening a library.
   struct Needs {
-    bool global_symbols = false; ///< its plugins resolve its symbols in the global scope
-    bool stay_loaded = false;    ///< it cannot be unloaded: threads, exit handlers, patched code
+    bool global_symbols = false; ///< plugins of the library resolve its symbols in the global scope
+    bool stay_loaded = false;    ///< cannot be unloaded: threads, exit handlers, patched code
   };
 
   /// Tries the versioned names in order (e.g. "libibverbs.so.1"); empty if none opens. `why`
@@ -59,7 +59,7 @@ private:
 /// Looks the functions of libraries up, and remembers the first that is missing.
 class SymbolLookup {
 public:
-  /// Sets `function`, to nullptr if this version of the library has none of that name.
+  /// Sets `function`; to nullptr if this version of the library lacks the symbol.
   template <class Function>
   void require(const DynamicLibrary& library, Function*& function, const char* symbol) {
     function = library.function<Function>(symbol);

@@ -63,12 +63,13 @@ public:
   const Where& where() const noexcept { return where_; }
   ExitCode code() const noexcept { return code_; }
 
-  /// A process of the job has printed it: print_error() does nothing more. Copies keep it.
+  /// A process of the job has printed this error already, so print_error() does nothing. Copies
+  /// keep this state.
   bool printed() const noexcept { return printed_; }
   void mark_printed() noexcept { printed_ = true; }
 
-  /// Every PE of the job fails with it, since all have the same command line: a PE that prints it
-  /// for another one names neither that PE nor its host. Copies keep it.
+  /// Every PE of the job fails with this error, because all have the same command line. A PE that
+  /// prints it for another one names neither that PE nor its host. Copies keep this state.
   bool same_on_all_pes() const noexcept { return same_on_all_pes_; }
   Error on_all_pes() && {
     same_on_all_pes_ = true;
@@ -96,8 +97,8 @@ private:
   bool same_on_all_pes_ = false;
 };
 
-/// Whether two processes of a job report the same failure: all is equal but the host, the PE and
-/// the fix.
+/// Whether two processes of a job report the same failure: everything except host, PE and fix is
+/// equal.
 bool same_failure(const Error& left, const Error& right);
 
 /// Bad input in a file or a value: exit code 2, "SUBJECT: POSITION: PROBLEM". `position` is
@@ -109,13 +110,13 @@ Error input_error(std::string subject, const std::string& position, const std::s
 Error system_error(std::string subject, std::string attempted, int error_number,
                    const std::string& fix);
 
-/// Makes text of a file or another host safe to print: replaces what a terminal acts on
-/// (is_hostile()) and bytes that are not UTF-8 by \xNN, and cuts at `max_bytes`.
+/// Makes text of a file or another host safe to print: replaces characters that a terminal
+/// interprets (is_hostile()) and bytes that are not UTF-8 by \xNN, and cuts at `max_bytes`.
 std::string printable(const std::string& text, std::size_t max_bytes = 200);
 
-/// Prints an Error, which nothing else does: two lines on stderr, by one write, with what failed,
-/// and what to do. Nothing if it has been printed already, here or by another process of the job
-/// (Error::printed()).
+/// Prints an Error on stderr as two lines in one write: the failure, and the fix. This is the only
+/// function that prints errors. Prints nothing if the error has been printed already, here or by
+/// another process of the job (Error::printed()).
 void print_error(const Error& error);
 
 } // namespace shmemctl

@@ -20,10 +20,10 @@ namespace {
 using namespace archive_limits;
 
 constexpr std::size_t block_bytes = 512;
-/// In a pax header: the errno of a file that could not be read.
+/// Key in a pax header for the errno of a file that could not be read.
 constexpr std::string_view error_key = "SHMEMCTL.errno";
 
-/// A header of POSIX's ustar: places and widths of its fields.
+/// A field of POSIX's ustar header: its offset and width.
 struct Field {
   std::size_t at, width;
 };
@@ -38,7 +38,7 @@ void put(Block& block, Field field, std::string_view text) {
               block.begin() + static_cast<std::ptrdiff_t>(field.at));
 }
 
-/// Octal digits and a zero byte.
+/// Writes a number as octal digits and a zero byte.
 void put_number(Block& block, Field field, std::uint64_t value) {
   put(block, field, fmt::format("{:0{}o}", value, field.width - 1));
 }
@@ -85,7 +85,7 @@ public:
   }
 
 private:
-  /// "LENGTH KEY=VALUE\n", where the length counts itself.
+  /// "LENGTH KEY=VALUE\n", where LENGTH includes its own digits.
   static std::string record(std::string_view key, std::string_view value) {
     const std::size_t rest = key.size() + value.size() + 3; // blank, =, line feed
     std::size_t length = rest + std::to_string(rest).size();
@@ -123,7 +123,7 @@ private:
   std::string tar_;
 };
 
-/// What a pax header, or GNU tar's own headers of long names, say about the next entry.
+/// What a pax header, or one of GNU tar's headers for long names, says about the next entry.
 struct Extended {
   std::optional<std::string> path, link;
   int error_number = 0;
@@ -177,7 +177,7 @@ private:
     return value; // 11 digits at most
   }
 
-  /// Whether it only says something about the next entry.
+  /// Reads one entry. Returns whether it only describes the next entry.
   bool read_entry(std::string_view block) {
     if (++entries_ > max_entries)
       throw damaged(fmt::format("it has more than {} entries", max_entries));
@@ -188,13 +188,13 @@ private:
     if (size > max_unpacked_bytes)
       throw damaged(fmt::format("entry {} has more than {}", entries_,
                                 format_size_bytes(max_unpacked_bytes)));
-    // The size of a link is not that of anything that follows.
+    // The size field of a link or folder does not mean that data follows.
     const bool has_body = type != '2' && type != '5';
     const auto length = has_body ? static_cast<std::size_t>(size) : 0;
     const std::string_view body = take(length, "the tar file is cut off");
     take((block_bytes - length % block_bytes) % block_bytes, "the tar file is cut off");
     switch (type) {
-    case 'g': // about the archive as a whole
+    case 'g': // describes the archive as a whole
       return true;
     case 'x':
       read_pax(body);
@@ -248,7 +248,7 @@ private:
     return prefix.empty() ? name : prefix + "/" + name;
   }
 
-  /// "/sys/class" of "./sys//class/". Empty for the root.
+  /// "/sys/class" for "./sys//class/". Empty for the root.
   std::string path_of(const std::string& name) const {
     if (name.size() > max_path_bytes)
       throw refused(name, fmt::format("has a path of more than {} bytes", max_path_bytes));
@@ -289,7 +289,7 @@ private:
       throw refused(name,
                     type == '1' ? "is a hard link" : "is neither a file, a folder nor a link");
     }
-    if (path.empty() && type == '5') // tar writes the folder that it was given, too
+    if (path.empty() && type == '5') // tar also writes the folder that it was given
       return;
     if (path.empty() || !tree_.add(path, std::move(entry)))
       throw refused(name, "occurs twice, or is below something that is not a folder");

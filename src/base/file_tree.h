@@ -17,8 +17,8 @@ struct FileEntry {
   std::vector<std::string> names; ///< in a folder, in order of insertion
 };
 
-/// Limits of an archive that is read (docs/explanation/gather.md): with all of them at once, the
-/// tree takes half a gigabyte.
+/// Limits of an archive that is read (docs/explanation/gather.md). A tree that reaches all of them
+/// takes half a gigabyte of memory.
 namespace archive_limits {
 inline constexpr std::size_t max_packed_bytes = std::size_t{64} << 20;
 inline constexpr std::size_t max_unpacked_bytes = std::size_t{256} << 20;
@@ -35,8 +35,9 @@ class FileTree {
 public:
   FileTree();
 
-  /// Adds an entry and the folders above it. False, and nothing is changed, if there is one with
-  /// other content already, or if something above it is not a folder. A folder may be added again.
+  /// Adds an entry and the folders above it. Returns false and changes nothing if an entry with
+  /// other content exists already, or if a path above it is not a folder. A folder may be added
+  /// again.
   bool add(const std::string& path, FileEntry entry);
   /// Null if there is no such entry. "/" always exists.
   const FileEntry* find(const std::string& path) const;
@@ -48,13 +49,13 @@ private:
 
 /// The tree as a tar file (POSIX pax), with the same bytes for the same tree: no times, no owners.
 std::string write_tar(const FileTree& tree);
-/// Reads what write_tar() or another tar wrote. Throws Error (usage) for one that is cut off or
-/// damaged, for paths that leave it, entries below links, duplicates, hard links, devices, and for
-/// what exceeds `archive_limits`.
+/// Reads a tar file, written by write_tar() or another program. Throws Error (usage) if it is cut
+/// off or damaged, has paths that leave the tree, entries below links, duplicates, hard links or
+/// devices, or exceeds `archive_limits`.
 /// @param subject the file's name, for the message
 FileTree read_tar(std::string_view bytes, const std::string& subject);
 
-/// As write_tar(), compressed by Zstandard.
+/// Like write_tar(), compressed with Zstandard.
 std::string write_archive(const FileTree& tree);
 FileTree read_archive(std::string_view bytes, const std::string& subject);
 

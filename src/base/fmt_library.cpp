@@ -1,6 +1,6 @@
-// fmt's own functions, compiled once. Its package has them as a shared library, which a node with
-// nothing installed lacks, or as headers, with which every file that formats a text compiles them
-// again: half of the time of a build. cmake/Dependencies.cmake says for which versions.
+// Compiles fmt's own functions once. The fmt package provides them as a shared library, which a
+// bare node lacks, or as headers, with which every file that formats text compiles them again: half
+// of the time of a build. cmake/Dependencies.cmake lists the supported versions.
 #ifndef FMT_HEADER_ONLY
 
 #include <fmt/format-inl.h>
@@ -8,7 +8,8 @@
 FMT_BEGIN_NAMESPACE
 namespace detail {
 
-// What fmt's headers promise to be instantiated elsewhere, for the one kind of character used here.
+// The templates that fmt's headers declare as instantiated elsewhere, for the only character type
+// that is used here.
 template auto dragonbox::to_decimal(float) noexcept -> dragonbox::decimal_fp<float>;
 template auto dragonbox::to_decimal(double) noexcept -> dragonbox::decimal_fp<double>;
 template auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;

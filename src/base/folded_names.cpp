@@ -19,7 +19,7 @@ bool is_decimal_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// A name taken apart: text, number, text, number, ..., text.
+/// The parts of a name: text, number, text, number, ..., text.
 struct Parts {
   std::vector<std::string> texts = {""};
   std::vector<std::string> numbers;
@@ -51,7 +51,7 @@ std::string name_with(const Parts& parts, int varying, const std::string& number
   return name;
 }
 
-/// Whether `next` is what a count writes behind `number`.
+/// Whether `next` is the number after `number`, written in the same way.
 bool follows(const std::string& number, const std::string& next) {
   if (parse_integer(next).value_or(-1) != parse_integer(number).value_or(-1) + 1)
     return false;
@@ -112,7 +112,7 @@ std::vector<std::string> folded_names(const std::vector<std::string>& names) {
       folded.push_back(name_with(members.front(), -1, ""));
       continue;
     }
-    // The last one is counted; names that differ in others are apart.
+    // The last varying number is folded; names that differ in other numbers are separate.
     const int counted_number = varying.back();
     std::vector<std::pair<std::string, std::vector<std::string>>> groups;
     std::map<std::string, std::size_t> group_of;

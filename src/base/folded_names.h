@@ -1,4 +1,4 @@
-// Lists of names and numbers in short: "node[001-120]", "0-3,8".
+// Shortens lists of names and numbers: "node[001-120]", "0-3,8".
 #pragma once
 
 #include <string>
@@ -6,15 +6,16 @@
 
 namespace shmemctl {
 
-/// Names that differ in one number as one, as Slurm and ClusterShell write them: "node[001-003,7]".
-/// Equal names appear once; order of first appearance, numbers ascending. @return each a name, or
-/// several in brackets
+/// Merges names that differ in one number, in the notation of Slurm and ClusterShell:
+/// "node[001-003,7]". Equal names appear once. The order is that of first appearance, with numbers
+/// ascending.
+/// @return each element is one name, or several in brackets
 std::vector<std::string> folded_names(const std::vector<std::string>& names);
 /// The folded names as text: "a, b, node[001-120]".
 std::string fold_names(const std::vector<std::string>& names);
 
-/// "0-3,8"; numbers may come in any order. With more than `max_shown` ranges, the others are
-/// counted: "0,2,4 and 9 more".
+/// Numbers as ranges: "0-3,8". The numbers may be in any order. With more than `max_shown` ranges,
+/// the others are counted: "0,2,4 and 9 more".
 std::string fold_numbers(std::vector<int> numbers, std::size_t max_shown = 8);
 
 } // namespace shmemctl

@@ -21,7 +21,8 @@ std::string_view view(const Secret& secret) {
   return {reinterpret_cast<const char*>(secret.data()), secret.size()};
 }
 
-/// Preceded by its length, so that what follows cannot be taken for a part of it.
+/// Appends a text preceded by its length, so that the following bytes cannot be taken for a part of
+/// it.
 void add_name(WireWriter& text, std::string_view name) {
   text.text(name, 255);
 }

@@ -12,7 +12,7 @@ using Nonce = std::array<std::uint8_t, 16>;
 /// A keyed hash that only a holder of the secret can compute.
 using Proof = std::array<std::uint8_t, 16>;
 
-/// Throws Error (unavailable) as random_secret().
+/// Throws Error (unavailable) like random_secret().
 inline Nonce random_nonce() {
   return random_secret();
 }
@@ -29,15 +29,17 @@ struct Handshake {
   Proof prove(const Secret& secret, std::string_view role, std::string_view message) const;
 };
 
-/// Constant time.
+/// Compares two proofs in constant time.
 inline bool same_proof(const Proof& left, const Proof& right) {
   return same_secret(left, right);
 }
 
-/// A secret for one purpose, from which neither the original nor that for another purpose follows.
+/// Derives a secret for one purpose. Neither the original secret nor that of another purpose can be
+/// derived from it.
 Secret derive_secret(const Secret& secret, std::string_view purpose, std::string_view context);
 
-/// A secret that people chose, which may be short: each guess costs as much as 50,000 hashes.
+/// Derives a secret from a password that people chose, which may be short: each guess costs as much
+/// as 50,000 hashes.
 /// @param salt the same for all processes of the job and usually different for other jobs
 Secret secret_of_password(std::string_view password, std::string_view salt);
 

@@ -22,7 +22,7 @@ constexpr std::array<std::uint32_t, 64> constants = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-/// The hash of what has been added; add whole blocks, then end().
+/// Computes the hash of what is added: whole blocks first, then the rest with end().
 class Hash {
 public:
   void add_block(const std::uint8_t* block) {
@@ -57,7 +57,7 @@ public:
     hashed_bytes_ += hash_block_bytes;
   }
 
-  /// Adds the rest, whose whole blocks need not have been added, and the padding.
+  /// Adds the rest, which may include whole blocks, and the padding.
   Sha256Digest end(std::string_view rest) {
     const std::uint64_t bits = 8 * (hashed_bytes_ + rest.size());
     std::string text(rest);
@@ -84,7 +84,7 @@ std::string_view view(const Sha256Digest& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
-/// A key whose two blocks are hashed once for all texts.
+/// A key for HMAC, whose two blocks are hashed only once for all texts.
 class KeyedHash {
 public:
   explicit KeyedHash(std::string_view key) {

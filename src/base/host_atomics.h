@@ -7,8 +7,8 @@
 namespace shmemctl {
 
 struct HostAtomics {
-  /// On x86-64 a plain store; elsewhere cheap compared with what follows. So a host's requests are
-  /// ordered after everything its thread did before.
+  /// A release store is a plain store on x86-64, and cheap elsewhere. So every request of the host
+  /// is ordered after everything that its thread did before.
   static constexpr bool release_is_free = true;
 
   static std::uint64_t load_relaxed(const std::uint64_t* word) {
@@ -36,7 +36,7 @@ struct HostAtomics {
   }
 
 protected:
-  /// atomic_ref wants a mutable object; loads do not change it.
+  /// atomic_ref requires a mutable object, although loads do not change it.
   static std::atomic_ref<std::uint64_t> reference(const std::uint64_t* word) {
     return std::atomic_ref<std::uint64_t>(*const_cast<std::uint64_t*>(word));
   }

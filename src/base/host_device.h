@@ -1,9 +1,9 @@
-// For code that runs on host and device.
+// Macros for code that runs on host and device.
 #pragma once
 
 #if defined(__CUDACC__)
 #define SHMEMCTL_HOST_DEVICE __host__ __device__
-/// For slow paths: the GPU compiler would inline a copy into every caller.
+/// For slow paths, which the GPU compiler would otherwise inline into every caller.
 #define SHMEMCTL_NOINLINE __noinline__
 #else
 #define SHMEMCTL_HOST_DEVICE

@@ -1,4 +1,4 @@
-// What should be the same on all hosts of one type.
+// Facts that should be the same on all hosts of one type.
 #pragma once
 
 #include <map>
@@ -7,10 +7,10 @@
 namespace shmemctl {
 
 /// The facts of one host by name: "kernel" -> "6.8.0-45-generic", "nic.mlx5_0.firmware" ->
-/// "28.39.1002". Names have parts, separated by dots, and a device is a fact of its own
-/// ("nic.mlx5_0" -> "15b3:1021"), in front of those of its parts. What differs from host to host of
-/// one type anyway (names, addresses, GUIDs, serial numbers, times, free memory) is none, and what
-/// is unknown is not there.
+/// "28.39.1002". Names have parts, separated by dots. A device is a fact itself ("nic.mlx5_0" ->
+/// "15b3:1021") and precedes the facts of its parts. Properties that differ between hosts of one
+/// type anyway (names, addresses, GUIDs, serial numbers, times, free memory) are not facts, and
+/// unknown facts are left out.
 struct HostFacts {
   std::string host; ///< name of the host; "" if it is unknown
   std::map<std::string, std::string> facts;

@@ -26,8 +26,8 @@ namespace shmemctl {
 
 namespace {
 
-/// The file in the folder of a missing one whose name is nearest: "put.json" of "pt.json"; "" if
-/// none is near.
+/// The file that a missing one was probably meant to be: the one with the nearest name in the same
+/// folder, "put.json" for "pt.json". "" if none is near.
 std::string file_meant(const std::string& path) {
   constexpr std::size_t max_names = 1000; // enough to be useful, and not slow
   const std::filesystem::path missing(path);
@@ -38,7 +38,7 @@ std::string file_meant(const std::string& path) {
   for (; !problem && entry != std::filesystem::directory_iterator() && names.size() < max_names;
        entry.increment(problem))
     names.push_back(entry->path().filename().string());
-  std::sort(names.begin(), names.end()); // a folder has no order
+  std::sort(names.begin(), names.end()); // the order in a folder is undefined
   const auto nearest = nearest_spelling(missing.filename().string(), names);
   return nearest ? (folder / *nearest).string() : "";
 }
@@ -91,7 +91,8 @@ std::optional<Watchdog> watch_over(const std::string& path) {
       });
 }
 
-/// Without O_NONBLOCK opening a pipe blocks until it has a writer, and nothing could be reported.
+/// Opens with O_NONBLOCK: otherwise opening a pipe blocks until it has a writer, and nothing could
+/// be reported meanwhile.
 FileDescriptor open_input(const std::string& path) {
   FileDescriptor opened(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (const int error_number = errno; !opened)
@@ -226,7 +227,7 @@ nlohmann::json parse_json_items(const std::string& text, const std::string& subj
 std::string json_member_text(const std::string& text, const std::string& key) {
   const std::string quoted = '"' + key + '"';
   int depth = 0;
-  std::size_t begin = std::string::npos; // where the value that is being read begins
+  std::size_t begin = std::string::npos; // where the current value begins
   std::string found;
   const auto finish = [&](std::size_t end) {
     if (begin != std::string::npos)

@@ -8,9 +8,9 @@
 
 namespace shmemctl {
 
-/// No input file of ours is larger; a larger one is refused before it is read.
+/// The maximum size of an input file; a larger file is refused before it is read.
 inline constexpr std::size_t max_input_bytes = std::size_t{64} << 20;
-/// No JSON or XML document of ours nests deeper.
+/// The maximum nesting of JSON and XML documents.
 inline constexpr int max_nesting = 200;
 
 /// While one exists, reading one input may take this long; then the process names that input and
@@ -32,21 +32,21 @@ private:
 /// Whether this process has read any input by read_input().
 bool input_was_read();
 
-/// The whole of `path` ("-" is stdin). A pipe is waited for until its writer has come and gone.
-/// Throws Error (usage): missing, unreadable, a folder, larger than `max_bytes`.
+/// Reads the whole file `path` ("-" is stdin). Reads a pipe until its writer has closed it. Throws
+/// Error (usage) if the file is missing, unreadable, a folder, or larger than `max_bytes`.
 std::string read_input(const std::string& path, std::size_t max_bytes = max_input_bytes);
 
 /// Parses JSON with nesting limited to max_nesting. Throws Error (usage) with line and column.
 /// @param subject the file's name, for the message
 nlohmann::json parse_json(const std::string& text, const std::string& subject);
-/// The same for a document with a list that may be too long for memory: each item of the list `key`
-/// of the outermost object is passed to `take`, in order, and is not in the document. As with any
-/// key, the last of several such lists counts, and `restart` is called where one begins.
+/// Parses a document with a list that may be too long for memory: each item of the list `key` in
+/// the outermost object is passed to `take`, in order, and left out of the document. If the key is
+/// repeated, the last list counts, as with any key; `restart` is called where a list begins.
 nlohmann::json parse_json_items(const std::string& text, const std::string& subject,
                                 const std::string& key, const std::function<void()>& restart,
                                 const std::function<void(nlohmann::json&&)>& take);
-/// The value of `key` in the outermost object, found without parsing the rest of a text that need
-/// not be JSON: "" if there is none. The last one counts.
+/// The text of the value of `key` in the outermost object, found without parsing the rest of the
+/// text, which need not be valid JSON. "" if there is none; if the key is repeated, the last value.
 std::string json_member_text(const std::string& text, const std::string& key);
 
 } // namespace shmemctl

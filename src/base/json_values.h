@@ -34,7 +34,7 @@ std::optional<T> whole_number(const nlohmann::json& value) {
   return fitting(static_cast<std::int64_t>(number));
 }
 
-/// As above; throws std::out_of_range if there is none.
+/// Like whole_number(), but throws std::out_of_range if `value` is not such an integer.
 template <class T>
 T require_whole_number(const nlohmann::json& value) {
   if (const std::optional<T> number = whole_number<T>(value))

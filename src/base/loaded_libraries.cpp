@@ -17,7 +17,7 @@ namespace {
 struct CloseLibrary {
   void operator()(void* handle) const { ::dlclose(handle); }
 };
-/// A library, if it is loaded already.
+/// A handle of a library that is already loaded; null if it is not.
 using Loaded = std::unique_ptr<void, CloseLibrary>;
 
 Loaded loaded(const char* name) {

@@ -11,7 +11,7 @@ enum class LogLevel { error, warning, info, debug };
 /// Sets which messages are printed. `subsystems` is a comma list ("topo,doctor"); empty means all
 /// of them.
 void configure_log(LogLevel level, std::string_view subsystems = {});
-/// "error", "warning", "info", "debug"; false if it is none of them.
+/// Parses "error", "warning", "info" or "debug"; returns false for any other text.
 bool parse_log_level(std::string_view text, LogLevel& level);
 bool log_enabled(LogLevel level, std::string_view subsystem);
 

@@ -1,6 +1,6 @@
-// Only in the portable build (cmake/portable.cmake): functions that glibc 2.28 lacks and that the
-// C++ runtime, expat and the CUDA runtime ask for, because they were compiled with a newer one.
-// They are hidden: the C library and what is opened at run time keep their own.
+// Only in the portable build (cmake/portable.cmake): functions that glibc 2.28 lacks but that the
+// C++ runtime, expat and the CUDA runtime require, because they were compiled with a newer glibc.
+// The functions are hidden: the C library and libraries that are opened at run time use their own.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -100,7 +100,7 @@ HIDDEN void arc4random_buf(void* bytes, std::size_t size) {
   while (size > 0) {
     const ssize_t got = ::getrandom(at, size, 0);
     if (got < 0 && errno != EINTR)
-      std::abort(); // as glibc's does: callers have no way to hear of it
+      std::abort(); // as in glibc: there is no way to report the failure
     if (got > 0) {
       at += got;
       size -= static_cast<std::size_t>(got);
@@ -121,9 +121,9 @@ HIDDEN int _dl_find_object(void* address, FoundObject* result) {
   return ::dl_iterate_phdr(look_into, &wanted) == 1 ? 0 : -1;
 }
 
-/// Since glibc 2.30, whose function is used if it is there. Otherwise this waits on the wall clock
-/// for at most a second and returns as from a spurious wakeup, so that setting the clock cannot
-/// prolong the wait.
+/// glibc 2.30. Its function is used if it exists. Otherwise this waits on the wall clock for at
+/// most a second and returns like after a spurious wakeup, so that setting the clock cannot prolong
+/// the wait.
 HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                   clockid_t clock, const timespec* until) {
   using Function = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);
@@ -144,7 +144,7 @@ HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mu
   return result == ETIMEDOUT && now_ns(clock) < nanoseconds(*until) ? 0 : result;
 }
 
-/// In librt until glibc 2.34, which the binary would need for this alone.
+/// This function is in librt before glibc 2.34, and the binary would need librt only for it.
 HIDDEN int shm_open(const char* name, int flags, mode_t mode) {
   char path[NAME_MAX + 16];
   return shared_memory_path(name, path) ? ::open(path, flags | O_NOFOLLOW | O_CLOEXEC, mode) : -1;

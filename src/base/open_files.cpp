@@ -12,7 +12,7 @@
 namespace shmemctl {
 
 namespace {
-/// What a job of some size needs: a few for each peer.
+/// The limit that a medium-sized job needs: a few files for each peer.
 constexpr std::size_t usual_limit = 4096;
 } // namespace
 
@@ -35,7 +35,7 @@ std::size_t open_file_limit() {
 std::size_t free_descriptors(std::size_t enough) {
   const std::size_t limit = open_file_limit();
   std::size_t free = 0;
-  // By number, not from /proc/self/fd: that would take a descriptor by itself.
+  // Tests each number instead of reading /proc/self/fd, which would need a descriptor itself.
   for (std::size_t number = 0; number < limit && free < enough; ++number)
     if (::fcntl(static_cast<int>(number), F_GETFD) < 0 && errno == EBADF)
       ++free;

@@ -1,4 +1,4 @@
-// The options: their types, where their values come from, which are secret.
+// The options: their types, the origin of their values, and which of them are secret.
 #include "src/base/options.h"
 
 #include <algorithm>
@@ -130,7 +130,8 @@ std::string option_problem(const OptionSpec& spec, const std::string& text, Opti
   case OptionType::size:
     return parse_size_bytes(text) ? "" : "not a size (8, 4K, 2M, 1G)";
   case OptionType::choice:
-    // NVSHMEM accepts every value here; check_remote_transport() says what an unknown one does.
+    // NVSHMEM accepts every value here; check_remote_transport() describes the effect of an unknown
+    // one.
     if (chosen(spec, text, origin) ||
         (spec.name == remote_transport && origin == OptionOrigin::nvshmem_environment))
       return "";
@@ -151,7 +152,7 @@ Options::Options(const Environment& environment,
       const auto found = from.find(key);
       if (found != from.end() && !(is_secure_execution() && chooses_code(spec.name)))
         value = {found->second, origin, origin_name, option_problem(spec, found->second, origin)};
-      // Normalised here, so that readers of the value need not consider case.
+      // Normalised here, so that later code need not consider case.
       if (found != from.end() && spec.type == OptionType::choice)
         value.text = chosen(spec, value.text, origin).value_or(value.text);
     };
@@ -213,14 +214,15 @@ namespace {
 constexpr std::size_t compared_characters = 8;
 constexpr const char* remote_transport_variable = "NVSHMEM_REMOTE_TRANSPORT";
 
-/// Values that NVSHMEM has for it. The option itself has "auto" besides, and whatever transports
-/// this tool may have that NVSHMEM has not.
+/// The values that NVSHMEM knows for REMOTE_TRANSPORT. The option of this tool has "auto" in
+/// addition, and its own transports that NVSHMEM lacks.
 const std::vector<std::string>& known_words() {
   static const std::vector<std::string> words = {"none", "ibrc", "ucx", "ibdevx", "libfabric"};
   return words;
 }
 
-/// Users often take IBGDA for a remote transport; it has its own variable.
+/// Whether the text is a name of IBGDA. Users often assume that IBGDA is a remote transport, but it
+/// has its own variable.
 bool names_ibgda(const std::string& text) {
   return lower(trim(text)) == "ibgda";
 }
@@ -283,7 +285,7 @@ bool is_secret_variable(std::string_view name) {
   std::string upper(name);
   std::transform(upper.begin(), upper.end(), upper.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  if (upper == "SHMEMCTL_LOCAL_ID") // the unique id of a job of `run`
+  if (upper == "SHMEMCTL_LOCAL_ID") // the unique id of a job that `run` started
     return true;
   if (ends_with(upper, "_FILE"))
     return false;

@@ -1,4 +1,4 @@
-// The options: their types, where their values come from, which are secret.
+// The options: their types, the origin of their values, and which of them are secret.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace shmemctl {
 
-/// The environment as a value, so that every use of it can be tested.
+/// The environment as a value, so that code that uses it can be tested.
 using Environment = std::map<std::string, std::string>;
 Environment current_environment();
 
@@ -40,15 +40,15 @@ struct TransportChoices {
   std::vector<std::string> automatic; ///< transports that REMOTE_TRANSPORT=auto tries
   std::vector<std::string> carriers;  ///< EMULATED_HCA_OVER
 };
-/// From the registry of transports, whose source defines this function: the option table needs the
-/// names, and this folder includes no other.
+/// The names from the registry of transports, whose source file defines this function: the option
+/// table needs the names, but this folder includes no other folder.
 TransportChoices transport_choices();
 
 /// All options, sorted by name.
 const std::vector<OptionSpec>& option_table();
 /// What `--help` shows for the value of an option: "SECONDS", "SIZE", "{auto,always,never}".
 std::string option_value_name(const OptionSpec& spec);
-/// The row of a name without prefix; throws std::logic_error for a name that is not in the table.
+/// The row of a name without prefix; throws std::logic_error if the name is not in the table.
 const OptionSpec& option_spec(std::string_view name);
 
 enum class OptionOrigin {
@@ -60,7 +60,7 @@ enum class OptionOrigin {
 };
 const char* to_string(OptionOrigin origin);
 
-/// What an option is set to and why.
+/// The value of an option, and its origin.
 struct OptionValue {
   std::string text;
   OptionOrigin origin = OptionOrigin::default_value;
@@ -74,16 +74,16 @@ struct OptionValue {
 class Options {
 public:
   /// @param command_line option name ("HCA_LIST") -> text, for flags that were given
-  /// @param config option name -> text; option name + "@" -> the configuration file that has it
+  /// @param config option name -> text; option name + "@" -> the configuration file that sets it
   explicit Options(const Environment& environment,
                    const std::map<std::string, std::string>& command_line = {},
                    const std::map<std::string, std::string>& config = {});
 
   const OptionValue& value(std::string_view name) const;
   std::string text(std::string_view name) const { return value(name).text; }
-  /// Typed reads of a valid value; an invalid or unset one gives the type's zero. A boolean that
-  /// came from NVSHMEM_<name> is read by NVSHMEM's rule: false only if it begins with 0, n, N, f
-  /// or F; anything else, the empty string included, is true.
+  /// Typed reads of a valid value; an invalid or unset one gives the type's zero. A boolean from
+  /// NVSHMEM_<name> follows NVSHMEM's rule: it is false only if it begins with 0, n, N, f or F;
+  /// anything else, including the empty string, is true.
   bool boolean(std::string_view name) const;
   long long integer(std::string_view name) const;
   std::uint64_t size_bytes(std::string_view name) const;
@@ -100,9 +100,8 @@ private:
 std::string option_problem(const OptionSpec& spec, const std::string& text, OptionOrigin origin);
 
 /// The transport that the value selects in NVSHMEM: "none", "ibrc", "ucx", "ibdevx" or "libfabric".
-/// It compares the first 8 characters, without regard to case. Nothing for any other value: then
-/// NVSHMEM starts no transport for its proxy, and says nothing about it; IBGDA still starts where
-/// it is enabled.
+/// NVSHMEM compares the first 8 characters, without regard to case. Empty for any other value:
+/// NVSHMEM then silently starts no transport for its proxy; IBGDA still starts if it is enabled.
 std::optional<std::string> parse_remote_transport(std::string_view text);
 
 /// The finding for a value that parse_remote_transport() does not know: an error if IBGDA is not
@@ -110,22 +109,23 @@ std::optional<std::string> parse_remote_transport(std::string_view text);
 /// @param text the value as the user wrote it
 Finding unknown_remote_transport(const std::string& text, bool ibgda_enabled);
 
-/// The same for the options of a run, wherever the value comes from. NVSHMEM reads only its own
-/// variable, and accepts any value; a value that this tool gets otherwise is refused by every
-/// command that uses it, and is therefore an error. Empty if the value is known or unset.
+/// The same for the options of a run, whatever the origin of the value. NVSHMEM reads only its own
+/// variable, and accepts any value. A value from another origin is refused by every command that
+/// uses it, and is therefore an error. Empty if the value is known or unset.
 std::optional<Finding> check_remote_transport(const Options& options);
 
 /// Printed and stored instead of a secret.
 inline constexpr const char* secret_stand_in = "set, not shown";
 
-/// Whether that row of the option table is or contains a secret; the name is without prefix.
+/// Whether the value of this option, a name without prefix, is or contains a secret.
 bool is_secret_option(std::string_view name);
 /// Whether an environment variable is or contains a secret: one of those options under either
-/// prefix, what `run` passes to its PEs, or any name that suggests it (..._SECRET, ..._PASSWORD,
-/// TOKEN, ..._TOKEN, ..._KEY). A ..._FILE names the file with a secret, and is none.
+/// prefix, a variable that `run` passes to its PEs, or any name that suggests a secret (..._SECRET,
+/// ..._PASSWORD, TOKEN, ..._TOKEN, ..._KEY). A ..._FILE only names the file with a secret, so it is
+/// not one.
 bool is_secret_variable(std::string_view name);
 
-/// `text`, or secret_stand_in if `variable` is a secret one and the text is not empty.
+/// `text`, or secret_stand_in if `variable` is secret and the text is not empty.
 std::string shown_value(std::string_view variable, const std::string& text);
 
 } // namespace shmemctl

@@ -89,7 +89,7 @@ pid_t start(const std::string& program, const std::vector<std::string>& argv,
   return pid;
 }
 
-/// True while there may be more to read.
+/// Returns true while there may be more to read.
 bool read_some(FileDescriptor& from, std::string& to) {
   std::array<char, 65536> buffer{};
   const ssize_t count = ::read(from.get(), buffer.data(), buffer.size());
@@ -108,7 +108,7 @@ class Ending {
 public:
   Ending(pid_t group, double timeout_s)
       : group_(group), deadline_(Deadline::after(std::chrono::duration<double>(timeout_s))) {}
-  /// Sends the signal that is due. True once any was sent.
+  /// Sends a signal if it is due. Returns true once any signal was sent.
   bool act() {
     if (deadline_.passed() && signals_ < 2) {
       ::kill(-group_, signals_ == 0 ? SIGTERM : SIGKILL);

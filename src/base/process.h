@@ -65,8 +65,8 @@ private:
 /// The attributes of a new process. It blocks no signals, whatever this process blocks.
 class SpawnSettings {
 public:
-  /// @param own_group whether it leads its own process group, so that signals reach its children,
-  /// too
+  /// @param own_group whether the new process leads its own process group, so that signals reach
+  /// its children too
   explicit SpawnSettings(bool own_group);
   ~SpawnSettings();
   SpawnSettings(const SpawnSettings&) = delete;
@@ -76,23 +76,23 @@ public:
   posix_spawnattr_t attributes{};
 };
 
-/// Starts it. Returns 0 and sets `pid`, or returns an errno.
+/// Starts a process. Returns 0 and sets `pid`, or returns an errno.
 int spawn(pid_t& pid, const std::string& program, std::vector<std::string> argv,
           const Environment& environment, const SpawnSettings& settings);
 
 struct ChildResult {
-  int exit_status = 0;    ///< its exit code, or 128 + signal
-  bool timed_out = false; ///< it was ended because the timeout passed
+  int exit_status = 0;    ///< exit code of the program, or 128 + signal
+  bool timed_out = false; ///< it was killed because the timeout passed
   std::string out, err;   ///< its output, each cut at 64 MiB
 };
 
-/// Runs a program with stdin at /dev/null and waits for its end, reading its output. At the timeout
-/// it gets SIGTERM, and SIGKILL three seconds later; it leads its own process group, which receives
-/// the signals. Safe while other threads run. Throws Error (unavailable) if it cannot be started.
+/// Runs a program with stdin at /dev/null, reads its output and waits for its end. It leads its own
+/// process group. At the timeout the group receives SIGTERM, and SIGKILL three seconds later. Safe
+/// while other threads run. Throws Error (unavailable) if the program cannot be started.
 /// @param program     file to execute; argv[0] is only its name
-/// @param environment its whole environment
-/// @param group       holds its process group while it runs, else 0, for another thread that may
-/// have to end it earlier; nullptr: nobody needs it
+/// @param environment the whole environment of the program
+/// @param group       contains the program's process group while it runs, otherwise 0, so that
+///                    another thread can end it earlier; may be nullptr
 ChildResult run_child(const std::string& program, const std::vector<std::string>& argv,
                       const Environment& environment, double timeout_s,
                       std::atomic<pid_t>* group = nullptr);

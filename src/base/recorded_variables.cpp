@@ -1,4 +1,4 @@
-// Which variables of the environment a report records, and with which text.
+// The environment variables that a report records, and the text that it records for them.
 #include "src/base/recorded_variables.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace shmemctl {
 
 namespace {
 
-/// A report is no place for more.
+/// Maximum length of a recorded value.
 constexpr std::size_t longest_value = 1000;
 
 void add(const std::string& prefix, const std::vector<std::string>& names,

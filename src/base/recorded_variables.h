@@ -1,4 +1,4 @@
-// Which variables of the environment a report records, and with which text.
+// The environment variables that a report records, and the text that it records for them.
 #pragma once
 
 #include <map>
@@ -10,13 +10,13 @@
 namespace shmemctl {
 
 /// Names of variables of NVSHMEM, NCCL, UCX, libfabric and CUDA that explain how a run was carried
-/// out or how fast it was, sorted. Reports record no variable that is not an option or in this
-/// list: an environment holds secrets under any name.
+/// out or how fast it was, sorted. Apart from options, reports record only these variables, because
+/// an environment may contain secrets under any name.
 const std::vector<std::string>& recorded_variables();
 
 /// The report's `env`: every option that is set, as "SHMEMCTL_<NAME>", and every variable of
-/// recorded_variables() that is set. Secrets are replaced (shown_value()), also where a value
-/// contains one; a variable that is read as an option is recorded as that option only.
+/// recorded_variables() that is set. Secrets are replaced (shown_value()), also inside other
+/// values. A variable that is read as an option is recorded only as that option.
 std::map<std::string, std::string> recorded_environment(const Environment& environment,
                                                         const Options& options);
 

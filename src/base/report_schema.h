@@ -1,4 +1,4 @@
-// The report's schema by name and version: readers of reports check compatibility here.
+// Name and version of the report's schema, with which readers of reports check compatibility.
 #pragma once
 
 #include <compare>

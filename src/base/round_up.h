@@ -13,7 +13,7 @@ constexpr T round_up(T value, std::type_identity_t<T> granularity) {
   return (value + granularity - 1) / granularity * granularity;
 }
 
-/// As round_up(), without a division, for hot paths: `power` is a power of two.
+/// Like round_up(), but without a division, for hot paths; `power` must be a power of two.
 template <std::unsigned_integral T>
 constexpr T round_up_to_power(T value, std::type_identity_t<T> power) {
   return (value + power - 1) & ~(power - 1);

@@ -8,10 +8,11 @@ namespace shmemctl {
 
 using Secret = std::array<std::uint8_t, 16>;
 
-/// From the kernel's random generator. Throws Error (unavailable) where it is forbidden.
+/// A secret from the kernel's random generator. Throws Error (unavailable) if access to the
+/// generator is denied.
 Secret random_secret();
 
-/// Constant time.
+/// Compares two secrets in constant time.
 bool same_secret(const Secret& left, const Secret& right);
 
 } // namespace shmemctl

@@ -1,4 +1,4 @@
-// Removes secrets from what a report records of command lines and variables.
+// Removes secrets from the command lines and variables that a report records.
 #include "src/base/secret_filter.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace shmemctl {
 
 namespace {
 
-/// A shorter value occurs in too much ordinary text to be replaced.
+/// Shorter values are not replaced, because they occur in ordinary text.
 constexpr std::size_t min_value_bytes = 4;
-/// A word with a dash that is longer may be a secret: many are base64 with '-' in its alphabet.
+/// A longer word with a leading dash may be a secret: many are base64 with '-' in the alphabet.
 constexpr std::size_t max_flag_bytes = 8;
 
 std::string stand_in() {
@@ -43,7 +43,7 @@ bool ends_value(char c) {
   return separates_words(c) || is_quote(c) || c == ';' || c == '&' || c == '|';
 }
 
-/// The variable that a flag is called after: "--api-key", "--apiKey" -> "API_KEY".
+/// The name of the variable that corresponds to a flag: "--api-key", "--apiKey" -> "API_KEY".
 std::string as_variable(std::string_view flag) {
   flag.remove_prefix(std::min(flag.find_first_not_of('-'), flag.size()));
   std::string name;
@@ -61,7 +61,7 @@ std::string as_variable(std::string_view flag) {
 bool names_secret(std::string_view name) {
   if (name.empty())
     return false;
-  // "-xA_TOKEN": a variable after what launchers put before it.
+  // "-xA_TOKEN": a variable behind the prefix of a launcher's option.
   if (is_secret_variable(name.substr(name.find_last_of("-.") + 1)))
     return true;
   if (name.find_first_of("-.") == std::string_view::npos)
@@ -72,19 +72,19 @@ bool names_secret(std::string_view name) {
          (is_flag && is_secret_variable("_" + variable)); // --key
 }
 
-/// "--token", which a value follows.
+/// Whether the word is a flag like "--token", which a secret value follows.
 bool is_secret_flag(std::string_view word) {
   return word.size() > 1 && word.front() == '-' && !starts_with(word, "--no-") &&
          std::all_of(word.begin(), word.end(), is_name_character) && names_secret(word);
 }
 
-/// Whether it is the value of the flag before it, and not the next flag.
+/// Whether the word may be the value of the preceding flag and is not the next flag.
 bool may_be_value(std::string_view word) {
   return !word.empty() && !starts_with(word, "--") &&
          (word.front() != '-' || word.size() > max_flag_bytes);
 }
 
-/// Where the value that begins at this position ends.
+/// The end of the value that begins at this position.
 std::size_t end_of_value(const std::string& text, std::size_t begin) {
   while (begin < text.size() && !ends_value(text[begin]))
     ++begin;
@@ -165,7 +165,7 @@ void hide_url_passwords(std::string& text) {
     if (colon < host)
       at = hide(text, {colon + 1, host});
     else if (ends_with(before, "http") || ends_with(before, "https"))
-      at = hide(text, {at, host}); // a token: nobody logs in to the web by a name alone
+      at = hide(text, {at, host}); // a user without a password may be a token
   }
 }
 
@@ -177,14 +177,15 @@ bool is_value_of_pair(const std::vector<std::string>& words, std::size_t index) 
          names_secret(words[index - 1]);
 }
 
-/// `sh -c`, `bash -lc`: a script follows, which has several values in one word.
+/// Whether a script follows, as after `sh -c` and `bash -lc`: one word that may contain several
+/// values.
 bool announces_script(const std::string& word) {
   return word.size() >= 2 && word.size() <= 4 && word[0] == '-' && word[1] != '-' &&
          word.back() == 'c';
 }
 
-/// The position after the sign of "NAME=value" or "--name=value" of a secret; 0 if the word is
-/// none.
+/// The position after the equals sign in "NAME=value" or "--name=value" of a secret; 0 if the word
+/// is not of this form.
 std::size_t secret_value_in(const std::string& word) {
   const std::size_t sign = word.find('=');
   return sign != std::string::npos &&

@@ -1,4 +1,4 @@
-// Removes secrets from what a report records of command lines and variables.
+// Removes secrets from the command lines and variables that a report records.
 #pragma once
 
 #include <string>
@@ -13,14 +13,15 @@ namespace shmemctl {
 /// - what follows the name of a secret (is_secret_variable()): NAME=value, --name=value and
 ///   --name value, where dashes in a flag stand for underscores: --api-key is API_KEY
 /// - in a URL, the password before the host, and the user of http where there is no password
-/// What has been filtered is not changed by a second call.
+/// A second call does not change filtered text.
 class SecretFilter {
 public:
   explicit SecretFilter(const Options& options);
-  /// A text that may hold such names, such as a shell's script. An unquoted value ends at a blank.
+  /// Filters a text that may contain such names, for example a shell script. An unquoted value ends
+  /// at a blank.
   std::string operator()(std::string text) const;
-  /// The words of a command line: a word is one value, even if it has blanks. Launchers' pairs of
-  /// words are known too: `-genv NAME value`.
+  /// Filters the words of a command line: a word is one value, even if it contains blanks. Pairs of
+  /// words that launchers use are recognised too: `-genv NAME value`.
   std::vector<std::string> operator()(std::vector<std::string> words) const;
 
 private:

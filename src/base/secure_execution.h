@@ -1,5 +1,5 @@
-// Copies of this program with set-user-id bits or file capabilities: the caller has fewer rights
-// than the program, so no input of the caller may choose the code that it runs.
+// Protects copies of this program that have set-user-id bits or file capabilities: the caller has
+// fewer rights than the program, so no input of the caller may choose the code that it runs.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace shmemctl {
 
-/// The kernel reports that this process has rights that its caller lacks (AT_SECURE).
+/// Whether the kernel reports that this process has rights that its caller lacks (AT_SECURE).
 bool is_secure_execution();
 
 /// Whether an option names a file that is loaded as code (..._LIBRARY, ..._PLUGIN), or makes the
 /// process harm itself (FAULT). Such options keep their defaults in a secure execution.
 bool chooses_code(std::string_view option);
 
-/// Variables of `environment` by which libraries that are opened at run time (UCX, libfabric,
-/// hwloc, Open MPI, CUDA) load code from files of the caller's choice.
+/// The variables in `environment` with which libraries that are opened at run time (UCX, libfabric,
+/// hwloc, Open MPI, CUDA) load code from files that the caller chooses.
 std::vector<std::string> foreign_code_variables(const Environment& environment);
 
 /// In a secure execution: removes those variables from this process's environment, and returns what

@@ -4,7 +4,7 @@
 
 namespace shmemctl {
 
-// sigabbrev_np(3) is younger than the oldest C library that the binary starts with.
+// The oldest C library that this binary supports does not have sigabbrev_np(3).
 std::string signal_name(int signal) {
   switch (signal) {
 #define NAMED(name)                                                                                \

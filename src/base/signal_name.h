@@ -5,7 +5,7 @@
 
 namespace shmemctl {
 
-/// "SIGTERM"; "signal 40" for one that has no name of its own.
+/// The name of a signal: "SIGTERM"; "signal 40" if it has no name.
 std::string signal_name(int signal);
 
 } // namespace shmemctl

@@ -30,7 +30,7 @@ void call(const WaitCheck& check) {
     check();
 }
 
-/// False once the deadline has passed. An interrupted or spurious wait is retried.
+/// Returns false once the deadline has passed. An interrupted or spurious wait is retried.
 bool wait_ready(int descriptor, short events, const Deadline& deadline, const WaitCheck& check) {
   for (;;) {
     pollfd entry{descriptor, events, 0};
@@ -57,7 +57,8 @@ std::string fix_for(int error_number) {
   return "check the address, the interfaces and the firewall between the hosts";
 }
 
-/// Calls `make` for a descriptor; if there are too many, raises the limit and calls it once more.
+/// Calls `make` to create a descriptor. If too many files are open, raises the limit and calls it
+/// once more.
 template <class Make>
 FileDescriptor make_descriptor(const Make& make) {
   FileDescriptor made(make());
@@ -110,7 +111,7 @@ int result_of_connect(int descriptor) {
   return problem == 0 && connected_to_itself(descriptor, other.ss_family) ? ECONNREFUSED : problem;
 }
 
-/// One attempt: 0, or its errno (ETIME: the deadline passed).
+/// Makes one attempt. Returns 0 or its errno (ETIME if the deadline passed).
 int try_connect(int descriptor, const SocketAddress& address, const Deadline& deadline,
                 const WaitCheck& check) {
   if (::connect(descriptor, address.raw(), address.length()) == 0)
@@ -279,7 +280,7 @@ Socket Listener::accept_now() {
                    SOCK_NONBLOCK | SOCK_CLOEXEC);
   });
   if (!accepted) {
-    // Linux hands network errors of a connection that died in the queue to accept(2).
+    // accept(2) on Linux also returns network errors of connections that failed in the queue.
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ||
         errno == EBADF || errno == EINVAL || errno == ENOTSOCK)
       throw system_error(address_.text(), "accept a connection", errno, fix_for(errno));

@@ -11,7 +11,8 @@
 
 namespace shmemctl {
 
-/// Where a stream socket listens. A value that can be sent to other processes as text.
+/// The address of a listening stream socket, as a value that can be sent to other processes as
+/// text.
 class SocketAddress {
 public:
   SocketAddress() = default;
@@ -41,9 +42,9 @@ bool connect_may_be_retried(int error_number);
 /// Called about every 50 ms by a wait; throws to end it (the job has failed elsewhere).
 using WaitCheck = std::function<void()>;
 
-/// A connected stream. Descriptors beyond the soft limit raise it to the hard one. All calls throw
-/// Error: `deadline` when the deadline passes, `unavailable` when the peer closed or the system
-/// refused; `peer` is who the message names.
+/// A connected stream. If the soft limit of open files is reached, raises it to the hard limit. All
+/// calls throw Error: `deadline` when the deadline passes, `unavailable` when the peer has closed
+/// the connection or the system refuses the call. Messages name the other side as `peer`.
 class Socket {
 public:
   Socket() = default;
@@ -54,8 +55,9 @@ public:
   static Socket connect(const SocketAddress& address, const std::string& peer,
                         const Deadline& deadline, const WaitCheck& check = {});
 
-  /// Starts to connect without waiting: poll for writing, then call connect_error(). An empty
-  /// Socket, and the errno in `problem`, if the system refuses at once.
+  /// Starts to connect without waiting; the caller then polls for writing and calls
+  /// connect_error(). If the system refuses at once, returns an empty Socket and sets `problem` to
+  /// the errno.
   static Socket start_connect(const SocketAddress& address, const std::string& peer, int& problem);
   /// 0 if connected, else the errno of the failure; EINPROGRESS while connecting.
   int connect_error() const;
@@ -65,15 +67,16 @@ public:
   const std::string& peer() const { return peer_; }
   void set_peer(std::string peer) { peer_ = std::move(peer); }
   void close() { descriptor_.reset(); }
-  /// Tells the peer that nothing more will be sent: it reads what was sent, then the end.
+  /// Tells the peer that nothing more will be sent: it reads the remaining data, then the end of
+  /// the stream.
   void end_sending();
 
   void send_all(const void* data, std::size_t size_bytes, const Deadline& deadline,
                 const WaitCheck& check = {});
   void receive_all(void* data, std::size_t size_bytes, const Deadline& deadline,
                    const WaitCheck& check = {});
-  /// Sends or receives as much as is possible without waiting; returns 0 if nothing is. Receiving
-  /// throws if the peer has closed.
+  /// Sends or receives as much as possible without waiting; returns 0 if nothing can be
+  /// transferred. Receiving throws if the peer has closed the connection.
   std::size_t send_some(const void* data, std::size_t size_bytes);
   std::size_t receive_some(void* data, std::size_t size_bytes);
 
@@ -82,11 +85,11 @@ private:
   std::string peer_;
 };
 
-/// A listening socket, close-on-exec, backlog 4096 (or what the system allows).
+/// A listening socket, close-on-exec, with a backlog of 4096 (or the system's maximum).
 class Listener {
 public:
   Listener() = default;
-  /// Port 0 takes any free one; address() has it. Throws Error (unavailable).
+  /// Port 0 takes any free port, which address() returns. Throws Error (unavailable).
   explicit Listener(const SocketAddress& address);
 
   const SocketAddress& address() const { return address_; }

@@ -46,8 +46,8 @@ double normal_p(double z) {
   return std::min(1.0, 2 * boost::math::cdf(complement(normal, std::abs(z))));
 }
 
-/// Pairs in which the second set's number is larger, ties counting a half; sum of t^3 - t over
-/// groups of ties in both sets together.
+/// The number of pairs in which the second set's number is larger (ties count a half), and the sum
+/// of t^3 - t over groups of t equal numbers in both sets together.
 struct RankCount {
   double u = 0, ties = 0;
 };
@@ -81,8 +81,8 @@ RankCount count_ranks(const std::vector<double>& first, const std::vector<double
   return count;
 }
 
-/// Chance that the count of pairs is `u` or fewer, with no ties: the count of arrangements is a
-/// coefficient of the Gaussian binomial of n + m over n (Mann and Whitney 1947).
+/// The probability that the count of pairs is at most `u`, without ties: the number of arrangements
+/// is a coefficient of the Gaussian binomial of n + m over n (Mann and Whitney 1947).
 double exact_lower_tail(std::size_t n, std::size_t m, double u) {
   const std::size_t most = n * m;
   std::vector<double> count_of(most + 1, 0.0); // whole numbers below 2^53: exact
@@ -113,7 +113,7 @@ double rank_p(const std::vector<double>& first, const std::vector<double>& secon
   return variance <= 0 || distance <= 0 ? 1 : normal_p(distance / std::sqrt(variance));
 }
 
-/// All differences second - first of two sorted sets, by rank, without making them.
+/// All differences second - first of two sorted sets, accessed by rank without storing them.
 class Differences {
 public:
   Differences(const std::vector<double>& first, const std::vector<double>& second)
@@ -144,7 +144,8 @@ public:
   }
 
 private:
-  /// How many are `limit` or less. Searches for several ranks begin with the same limits.
+  /// The number of differences up to `limit`. Cached, because searches for several ranks begin with
+  /// the same limits.
   double up_to(double limit) {
     for (const auto& [known, count] : counts_)
       if (known == limit)
@@ -160,7 +161,7 @@ private:
     return count;
   }
 
-  /// The rank-th smallest of those above `low` and up to `high`.
+  /// The rank-th smallest of the differences above `low` and up to `high`.
   double ranked(double low, double high, double rank) {
     rest_.clear();
     std::size_t begin = second_.size(), end = second_.size();

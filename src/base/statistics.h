@@ -27,16 +27,16 @@ struct Shift {
 };
 
 /// Mann and Whitney's rank test, two-sided, with Hodges and Lehmann's shift (the median of all
-/// differences) and Moses' interval for it. The probability is exact for sets of up to
-/// `exact_rank_test` numbers each without ties, else by the normal approximation with corrections
-/// for ties and continuity. Both sets are sorted and hold five numbers or more.
+/// differences) and Moses' interval for it. The probability is exact if both sets have at most
+/// `exact_rank_test` numbers and no ties; otherwise it is the normal approximation with corrections
+/// for ties and continuity. Both sets must be sorted and contain at least five numbers.
 Shift rank_shift(const std::vector<double>& first, const std::vector<double>& second,
                  double confidence);
 inline constexpr std::size_t exact_rank_test = 20;
 inline constexpr std::size_t fewest_for_rank_test = 5;
 
-/// Student's t-test with a common variance: also for one number against many. Three numbers or more
-/// together, and one or more in each.
+/// Student's t-test with a common variance, which also compares one number with many. Needs at
+/// least three numbers together, and one in each set.
 Shift student_shift(const std::vector<double>& first, const std::vector<double>& second,
                     double confidence);
 
@@ -44,8 +44,8 @@ Shift student_shift(const std::vector<double>& first, const std::vector<double>&
 struct MeanAndSpread {
   double n = 0, mean = 0, stddev = 0;
 };
-/// Welch's t-test on the logarithm of the mean, whose error follows from the spread. Means are
-/// positive, n is 2 or more.
+/// Welch's t-test on the logarithm of the mean, whose error is derived from the spread. Means must
+/// be positive, and n at least 2.
 Shift welch_log_shift(const MeanAndSpread& first, const MeanAndSpread& second, double confidence);
 
 /// Corrects the p-values of a whole family of tests (Holm's step-down): the chance of any false

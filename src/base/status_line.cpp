@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t default_width = 80;
 constexpr std::size_t max_words_bytes = 200;
 
-/// Held while `current` is used, so that the object stays alive.
+/// Locked while `current` is used, so that the object stays alive.
 std::mutex& current_mutex() {
   static std::mutex mutex;
   return mutex;
@@ -25,14 +25,14 @@ void write_to(int terminal, const std::string& text) {
   [[maybe_unused]] const ssize_t written = ::write(terminal, text.data(), text.size());
 }
 
-/// One column less than the terminal has: a full line would wrap.
+/// One column less than the width of the terminal, because a full line would wrap.
 std::size_t room_on(int terminal) {
   winsize size{};
   const bool known = ::ioctl(terminal, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
   return (known ? size.ws_col : default_width) - 1;
 }
 
-/// Cut to at most that many bytes, between characters.
+/// Cuts a text to at most `size_bytes` bytes, between characters.
 std::string cut(std::string text, std::size_t size_bytes) {
   if (text.size() <= size_bytes)
     return text;
@@ -66,7 +66,7 @@ void StatusLine::clear() {
   visible_ = false;
 }
 
-/// Takes the place of a stream's buffer, and passes everything on to it.
+/// Replaces the buffer of a stream, and passes all text on to it.
 class LiveStatus::Buffer : public std::streambuf {
 public:
   Buffer(std::ostream& stream, LiveStatus& status) : stream_(stream), status_(status) {
@@ -97,7 +97,8 @@ protected:
   }
 
 private:
-  /// rdbuf() forgets that a write has failed, which is asked at the end of the program.
+  /// rdbuf() clears the error state of the stream, which the program checks at its end; this keeps
+  /// it.
   std::streambuf* replaced_by(std::streambuf* next) {
     const std::ios_base::iostate state = stream_.rdstate();
     std::streambuf* const before = stream_.rdbuf(next);

@@ -1,4 +1,4 @@
-// One line on a terminal that says what a run is doing, and for how long it has been.
+// One line on a terminal that shows what a run is doing, and for how long.
 #pragma once
 
 #include <chrono>
@@ -11,26 +11,26 @@
 
 namespace shmemctl {
 
-/// The line. It is painted over itself, and must be cleared before anything else is written to the
-/// terminal. For one thread.
+/// The line. Each new text overwrites it, and it must be cleared before anything else is written to
+/// the terminal. For one thread only.
 class StatusLine {
 public:
   using Clock = std::chrono::steady_clock;
-  /// What ends sooner is not worth a line.
+  /// The line is not shown before this much time has passed.
   static constexpr std::chrono::milliseconds patience{1000};
-  /// How often to paint, so that the seconds go on.
+  /// Interval at which the line should be painted, so that the seconds advance.
   static constexpr std::chrono::milliseconds interval{500};
 
   /// @param terminal descriptor that it is painted on (not owned)
-  /// @param start    from which the seconds are counted
+  /// @param start    time from which the seconds are counted
   explicit StatusLine(int terminal, Clock::time_point start = Clock::now())
       : terminal_(terminal), start_(start) {}
 
-  /// What is done from now on, which is shown when it is painted; "" for nothing worth a line,
-  /// which clears it.
+  /// Sets the current action, which the next paint() shows; "" means that there is nothing to show,
+  /// and clears the line.
   void say(const std::string& words);
   bool has_words() const { return !words_.empty(); }
-  /// Shows it, unless there are no words or `patience` has not passed.
+  /// Shows the line, unless there are no words or `patience` has not passed.
   void paint(Clock::time_point now = Clock::now());
   void clear();
 
@@ -41,9 +41,9 @@ private:
   bool visible_ = false;
 };
 
-/// A status line of this process that paints itself, on a thread of its own, and makes way for what
-/// is written to std::cout and std::cerr, and by log(). One at a time. Construct it after signals
-/// are blocked, because its thread inherits the mask.
+/// A status line that a thread of its own paints. It is removed while text is written to std::cout
+/// and std::cerr or by log(). Only one may exist at a time. Construct it after signals are blocked,
+/// because its thread inherits the mask.
 class LiveStatus {
 public:
   /// @param terminal descriptor that it is painted on (not owned)
@@ -54,26 +54,26 @@ public:
   LiveStatus(const LiveStatus&) = delete;
   LiveStatus& operator=(const LiveStatus&) = delete;
 
-  /// What is done from now on; "" clears the line. Thread safe.
+  /// Sets the current action; "" clears the line. Thread safe.
   void say(const std::string& words);
 
 private:
   friend class StatusPause;
-  class Buffer; ///< buffer of a stream: the status line makes way for the stream's text
+  class Buffer; ///< buffer of a stream: removes the status line while the stream is written
 
   void paint_on();
 
-  std::mutex mutex_; ///< held while anything is written
+  std::mutex mutex_; ///< locked while anything is written
   StatusLine line_;
-  bool mid_line_ = false; ///< the last text that was written has no newline at its end yet
+  bool mid_line_ = false; ///< the last text that was written does not end with a newline
   bool stop_ = false;
   std::condition_variable stopped_;
   std::unique_ptr<Buffer> out_, err_;
-  std::thread thread_; // last: it uses everything above
+  std::thread thread_; // last member: it uses all members above
 };
 
-/// While one exists, the status line of this process, if there is one, is cleared and not painted:
-/// for what is written past std::cout and std::cerr, in whole lines.
+/// While an object exists, the status line of this process, if there is one, is cleared and not
+/// painted. For whole lines of text that bypass std::cout and std::cerr.
 class StatusPause {
 public:
   StatusPause();

@@ -30,7 +30,7 @@ void push_components_front(std::deque<std::string>& pending, const std::string& 
   pending.insert(pending.begin(), parts.begin(), parts.end());
 }
 
-/// What is at a path, with links not followed: its kind, and the target of a link.
+/// The kind of what a path names, without following links, and the target if it is a link.
 struct Step {
   fs::file_type type = fs::file_type::not_found;
   std::string target;
@@ -55,7 +55,7 @@ Step step_on_disk(const std::string& path) {
   return {error ? fs::file_type::not_found : fs::file_type::symlink, target};
 }
 
-/// A descriptor of these bytes, for callers that read a file piece by piece.
+/// A descriptor of a file in memory with these bytes, for callers that read a file piece by piece.
 FileDescriptor in_memory(const std::string& bytes, int& error_number) {
   FileDescriptor file(::memfd_create("shmemctl-recorded", MFD_CLOEXEC));
   std::size_t done = 0;

@@ -213,7 +213,7 @@ std::optional<std::string> nearest_spelling(std::string_view word,
                                             const std::vector<std::string>& candidates) {
   if (word.size() > 256)
     return std::nullopt;
-  // Two names of one character have nothing in common.
+  // Two different names of one character are never near.
   const std::size_t limit = word.size() < 2 ? 0 : std::clamp<std::size_t>(word.size() / 2, 1, 3);
   std::optional<std::string> best;
   std::size_t best_distance = limit + 1;

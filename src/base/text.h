@@ -10,15 +10,15 @@
 
 namespace shmemctl {
 
-/// Splits at every `separator`; keeps empty parts; "" gives one empty part.
+/// Splits at every `separator`; keeps empty parts, so "" gives one empty part.
 std::vector<std::string> split(std::string_view text, char separator);
 /// Splits at runs of blanks and tabs; no empty parts.
 std::vector<std::string> split_blanks(std::string_view text);
 std::string_view trim(std::string_view text);
-/// Takes the first line off `rest`, without its line feed; "" at the end.
+/// Removes the first line from `rest` and returns it without its line feed; "" at the end.
 std::string_view take_line(std::string_view& rest);
-/// Calls visit(line) for each line, without its line feed. What follows the last line feed is a
-/// line too, unless it is empty.
+/// Calls visit(line) for each line, without its line feed. Text after the last line feed is a line
+/// too.
 template <class Visit>
 void each_line(std::string_view text, Visit&& visit) {
   while (!text.empty())
@@ -33,20 +33,20 @@ bool ends_with(std::string_view text, std::string_view suffix);
 std::size_t utf8_sequence_length(std::string_view text, std::size_t at);
 /// Offset of the first byte that is not UTF-8, if any.
 std::optional<std::size_t> first_non_utf8(std::string_view text);
-/// "line 3, column 7" (both from 1; columns count bytes) of an offset.
+/// The position of an offset as "line 3, column 7" (both from 1; columns count bytes).
 std::string position_of(std::string_view text, std::size_t offset);
 
-/// A whole string as a decimal (or, with base 16, hexadecimal with optional 0x) integer; empty if
-/// anything is left over or it does not fit.
+/// Parses a whole string as a decimal integer (or, with base 16, hexadecimal with optional 0x);
+/// empty if other characters follow or the value does not fit.
 std::optional<long long> parse_integer(std::string_view text, int base = 10);
-/// A whole string as a finite decimal number.
+/// Parses a whole string as a finite decimal number.
 std::optional<double> parse_number(std::string_view text);
 
 /// Natural order: runs of digits by value ("mlx5_2" before "mlx5_10").
 bool natural_less(std::string_view left, std::string_view right);
 
-/// Insertions, deletions, replacements and swaps of neighbours that make one text of the other:
-/// "form" is closer to "from" than to "force".
+/// The number of insertions, deletions, replacements and swaps of neighbours that turn one text
+/// into the other: "form" is closer to "from" than to "force".
 std::size_t edit_distance(std::string_view left, std::string_view right);
 
 /// The candidate with the smallest edit distance to `word`, if that is at most half of its
@@ -62,7 +62,7 @@ inline std::string counted(std::size_t count, const std::string& word) {
   return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
 }
 
-/// Whether `name` matches `pattern`, in which * is any text and ? any character.
+/// Whether `name` matches `pattern`, in which * matches any text and ? any character.
 bool matches_pattern(std::string_view name, std::string_view pattern);
 
 /// The code point of the valid UTF-8 sequence of `length` bytes at `at`.
@@ -78,8 +78,9 @@ constexpr std::uint32_t utf8_character(std::string_view text, std::size_t at, st
   return character;
 }
 
-/// Controls (U+009B begins an escape sequence on some terminals), marks that change the direction
-/// of writing, line separators, the byte order mark.
+/// Whether a terminal may interpret the character: controls (U+009B begins an escape sequence on
+/// some terminals), marks that change the direction of writing, line separators, the byte order
+/// mark.
 constexpr bool is_hostile(std::uint32_t character) {
   return character < 0x20 || (character >= 0x7f && character <= 0x9f) || character == 0x61c ||
          character == 0x200e || character == 0x200f ||

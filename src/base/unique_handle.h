@@ -1,4 +1,4 @@
-// RAII for C handles: one template, so that no handle of a C library is ever held raw.
+// RAII for the handles of C libraries.
 #pragma once
 
 #include <memory>

@@ -8,14 +8,15 @@
 
 namespace shmemctl {
 
-/// "8", "4K", "2M", "1.5G", "1T" (powers of 1024, upper or lower case, an optional "B" or "iB"
-/// after the letter) to bytes; nothing if it is not a size or does not fit 63 bits.
+/// Parses "8", "4K", "2M", "1.5G", "1T" to bytes (powers of 1024, upper or lower case, with an
+/// optional "B" or "iB" after the letter); empty if the text is not a size or the value exceeds 63
+/// bits.
 std::optional<std::uint64_t> parse_size_bytes(std::string_view text);
 /// The shortest exact form: 4096 -> "4K", 1000 -> "1000".
 std::string format_size_bytes(std::uint64_t size_bytes);
 
-/// "90", "90s", "500ms", "30m", "8h", "2d" to seconds, fractions too; nothing for any other text,
-/// and for a value that is not finite or negative.
+/// Parses "90", "90s", "500ms", "30m", "8h", "2d" to seconds, fractions too; empty for any other
+/// text, and for a value that is negative or not finite.
 std::optional<double> parse_duration_s(std::string_view text);
 
 /// PCIe payload-independent raw rate of one direction in GB/s (10^9 B/s) after line coding:

@@ -16,11 +16,11 @@
 
 namespace shmemctl {
 
-/// The time and the processor of this machine, as used by a wait. Tests have a fake one.
+/// The time and the processor of this machine, as used by a wait. Tests use a fake one.
 struct HostProcessor {
   using TimePoint = Deadline::Clock::time_point;
   static TimePoint now() { return Deadline::Clock::now(); }
-  /// Tells the core that it spins (`pause` on x86-64).
+  /// Tells the core that this thread spins (`pause` on x86-64).
   static void relax() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -56,8 +56,8 @@ class BasicBackoff {
 public:
   explicit BasicBackoff(const BackoffPolicy& policy) : policy_(policy) {}
 
-  /// Spins, yields or sleeps, once. Returns true now and then, never while it spins: time to read
-  /// the clock and to check the job's health.
+  /// Spins, yields or sleeps, once. Returns true now and then, never while it spins; the caller
+  /// should then read the clock and check the job's health.
   bool pause() {
     if (polls_ < policy_.spins) {
       ++polls_;
@@ -104,7 +104,7 @@ private:
 struct WaitSubject {
   std::string_view step = {}; ///< "barrier"
   int peer = -1;              ///< the PE that is waited for; -1: several PEs, or unknown
-  /// The network or a device completes it; the peer's program need not do anything.
+  /// Whether the network or a device completes the wait, without action of the peer's program.
   bool by_network = false;
   /// Called when the deadline has passed, to replace `peer`; may communicate, and throw.
   std::function<int()> find_peer = {};
@@ -119,8 +119,8 @@ class BasicWait {
 public:
   using Seconds = std::chrono::duration<double>;
 
-  /// With a deadline `timeout_s` seconds after the first check, so that a wait that need not wait
-  /// reads no clock.
+  /// The deadline is `timeout_s` seconds after the first check, so that a wait that succeeds at
+  /// once reads no clock.
   BasicWait(JobHealth& health, double timeout_s, WaitSubject subject,
             const BackoffPolicy& policy = {})
       : health_(health), timeout_s_(timeout_s), subject_(std::move(subject)),
@@ -139,7 +139,7 @@ public:
   BasicWait(const BasicWait&) = delete;
   BasicWait& operator=(const BasicWait&) = delete;
 
-  /// Backs off. Returns true when it has checked health and deadline: time for the caller's rare
+  /// Backs off. Returns true when it has checked health and deadline; the caller may then do rare
   /// tasks. Throws Error: the failure of another PE, or (deadline).
   bool pause() {
     if (!backoff_.pause())
@@ -167,7 +167,7 @@ public:
     subject_.by_network ? health_.waiting_for_network(subject_.peer)
                         : health_.waiting_for(subject_.peer);
   }
-  /// Progress was made, though not all of it: the timeout restarts. Only for a wait with a timeout.
+  /// Reports partial progress, which restarts the timeout. Only for a wait with a timeout.
   void progressed() { end_.reset(); }
   /// The wait continues for another PE.
   void set_peer(int peer) {
@@ -208,7 +208,7 @@ private:
 using Backoff = BasicBackoff<HostProcessor>;
 using Wait = BasicWait<HostProcessor>;
 
-/// Polls `done` until it is true. Throws as Wait::pause().
+/// Polls `done` until it is true. Throws like Wait::pause().
 template <class Done>
 void wait_until(Wait& wait, Done&& done) {
   while (!done())

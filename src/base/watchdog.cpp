@@ -48,7 +48,7 @@ namespace {
 
 constexpr std::chrono::seconds grace{2};
 
-/// stderr itself may hang.
+/// Writes to stderr only if it accepts data, because stderr itself may hang.
 void say_if_possible(std::string_view text) {
   pollfd writable{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&writable, 1, 0) == 1)
@@ -72,7 +72,7 @@ void say_if_possible(std::string_view text) {
 void end_if_writing_hangs(ExitCode code) noexcept {
   try {
     std::thread([code] { watch_progress(code); }).detach();
-  } catch (const std::system_error&) { // no thread available: then the caller's own end counts
+  } catch (const std::system_error&) { // no thread available: then only the caller ends the process
   }
 }
 

@@ -12,9 +12,9 @@
 
 namespace shmemctl {
 
-/// Calls `on_expiry(phase)` on its own thread if it still exists after `limit`. The callback is
-/// expected to write the results so far and end the process: a thread that hangs inside a driver
-/// call cannot be interrupted otherwise.
+/// Calls `on_expiry(phase)` on its own thread if the object still exists after `limit`. The
+/// callback should write the results so far and end the process, because a thread that hangs inside
+/// a driver call cannot be interrupted.
 class Watchdog {
 public:
   using Expiry = std::function<void(const std::string& phase)>;
@@ -35,7 +35,7 @@ private:
   std::condition_variable stopped_;
   bool stop_ = false;
   std::string phase_ = "starting";
-  std::thread thread_; // last: it uses everything above
+  std::thread thread_; // last member: it uses all members above
 };
 
 /// For a process that is about to end and only writes its results: from now on it ends with `code`

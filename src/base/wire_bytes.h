@@ -32,7 +32,7 @@ public:
   void array(const std::array<std::uint8_t, n>& value) {
     bytes_.append(value.begin(), value.end());
   }
-  /// Cut at `max_bytes`, which a Length can hold.
+  /// Appends a text, cut at `max_bytes`, which must fit into a Length.
   template <class Length = std::uint16_t>
   void text(std::string_view value, std::size_t max_bytes) {
     const std::string_view cut = value.substr(0, max_bytes);
@@ -49,7 +49,7 @@ private:
 /// good() is false.
 class WireReader {
 public:
-  /// @param bytes outlive the reader
+  /// @param bytes must outlive the reader
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
   /// @param version the required first byte
   WireReader(std::string_view bytes, std::uint8_t version) : rest_(bytes) {
@@ -69,7 +69,7 @@ public:
     require(value <= 1);
     return value == 1;
   }
-  /// A value of an enumeration whose values are 0 to `last`; 0 if it is beyond.
+  /// A value of an enumeration whose values are 0 to `last`; 0 if the value is larger.
   template <class Enum>
   Enum choice(Enum last) {
     const auto value = number<std::uint8_t>();
@@ -104,7 +104,7 @@ public:
 
   bool good() const { return good_; }
   bool at_end() const { return rest_.empty(); }
-  /// Bytes that are not read yet.
+  /// Number of bytes that have not been read yet.
   std::size_t left() const { return rest_.size(); }
 
 private:

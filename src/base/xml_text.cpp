@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* replacement = "\xef\xbf\xbd";
 
-/// "Char" of XML 1.0, of a valid UTF-8 sequence; surrogates have none.
+/// Whether a valid UTF-8 sequence is a "Char" of XML 1.0; surrogates cannot occur in it.
 bool is_xml_character(const std::string& text, std::size_t at, std::size_t length) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
   if (length == 1)

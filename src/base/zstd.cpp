@@ -55,7 +55,7 @@ std::string zstd_decompressed(std::string_view bytes, const std::string& subject
   std::vector<char> piece(ZSTD_DStreamOutSize());
   ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
   std::size_t left = 1; // 0 at the end of a frame
-  // After a full buffer there may be more output, although all input has been read.
+  // If the output buffer was full there may be more output, although all input has been read.
   for (bool full = true; in.pos < in.size || (full && left != 0);) {
     ZSTD_outBuffer out{piece.data(), piece.size(), 0};
     const std::size_t before = in.pos;

@@ -1,5 +1,5 @@
-// Whether the kernel and the driver make address handles to the addresses that are in use: IBGDA,
-// DEVX and UD queue pairs need them. Each port tries its own addresses, which takes no peer.
+// Checks whether the kernel and the driver create address handles for the addresses in use. IBGDA,
+// DEVX and UD queue pairs need them. Each port tries its own addresses, so no peer is needed.
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace shmemctl::doctor {
 
 namespace {
 
-// Where the kernel looks for the hardware address, a try takes up to 3 s.
+// If the kernel has to resolve the hardware address, an attempt takes up to 3 s.
 constexpr std::chrono::seconds handle_deadline{40};
 
 std::vector<verbs::PortAddress> addresses_in_use(const CheckContext& context) {
@@ -30,7 +30,7 @@ std::vector<verbs::PortAddress> addresses_in_use(const CheckContext& context) {
   return addresses;
 }
 
-/// What the child writes; judge_address_handles() says how.
+/// The child's output, in the format that judge_address_handles() describes.
 std::string trial_text(const std::string& library,
                        const std::vector<verbs::PortAddress>& addresses) {
   const verbs::AddressOutcomes result = verbs::try_address_handles(library, addresses);
@@ -71,7 +71,7 @@ std::string fix_for(int error_number, const std::string& port, const std::string
   case EACCES:
     return "docker run --device=/dev/infiniband --cap-add=IPC_LOCK";
   default:
-    // The driver finds the interface of a GID by its network namespace.
+    // The driver looks for the interface of a GID in its own network namespace.
     return show + "  # without a line, its interface is in another network namespace: docker run "
                   "--network=host, hostNetwork: true, or choose another GID by "
                   "NVSHMEM_IB_GID_INDEX and NCCL_IB_GID_INDEX";
@@ -116,7 +116,7 @@ CheckResult judge_address_handles(const std::string& answer) {
       if (port.second.good.empty())
         cut_off.push_back(port.first);
     const std::string reason = "no address handle to " + name_list(bad);
-    // Another GID of the port works, and libraries may choose that.
+    // A warning if another GID of the port works, because libraries may choose that one.
     return cut_off.empty()
                ? warned(reason + "; a library that chooses this GID cannot connect", evidence, fix)
                : failed("IBGDA, DEVX and UD queue pairs cannot connect: " + reason, evidence, fix);

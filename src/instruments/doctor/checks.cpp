@@ -1,4 +1,4 @@
-// All checks in display order: this page lists what `doctor` checks.
+// All checks of `doctor`, in the order in which they are shown.
 #include "src/instruments/doctor/checks.h"
 
 namespace shmemctl {

@@ -1,4 +1,5 @@
-// The functions of the table in checks.cpp, by group.
+// The check functions that the table in checks.cpp lists, grouped by the source file that defines
+// them.
 #pragma once
 
 #include <functional>
@@ -19,7 +20,7 @@ CheckResult nvidia_driver(const CheckContext& context);
 CheckResult cuda_driver(const CheckContext& context);
 CheckResult nvidia_devices(const CheckContext& context);
 
-// daemons.cpp
+// system.cpp
 CheckResult fabric_manager(const CheckContext& context);
 CheckResult persistence(const CheckContext& context);
 
@@ -36,7 +37,7 @@ CheckResult gpu_health(const CheckContext& context);
 CheckResult gpu_clocks(const CheckContext& context);
 CheckResult gpu_p2p(const CheckContext& context);
 
-// gpu_kernel.cpp
+// gpu.cpp
 CheckResult gpu_kernel(const CheckContext& context);
 
 // gpu_devices.cpp
@@ -62,7 +63,7 @@ CheckResult rdma_rate(const CheckContext& context);
 CheckResult rdma_mtu(const CheckContext& context);
 CheckResult rdma_uverbs(const CheckContext& context);
 
-// rdma_gid.cpp
+// rdma.cpp
 CheckResult rdma_gid_table(const CheckContext& context);
 CheckResult rdma_gid_index(const CheckContext& context);
 
@@ -70,14 +71,14 @@ CheckResult rdma_gid_index(const CheckContext& context);
 CheckResult rdma_firmware(const CheckContext& context);
 CheckResult rdma_pkeys(const CheckContext& context);
 
-// libfabric.cpp
+// libraries.cpp
 CheckResult libfabric_provider(const CheckContext& context);
 CheckResult libfabric_environment(const CheckContext& context);
 CheckResult libfabric_gdrcopy(const CheckContext& context);
 
 // transports.cpp
 CheckResult remote_transport_unknown(const CheckContext& context);
-/// A loopback check for each transport of the registry that uses NICs, in its order.
+/// One loopback check for each registered transport that uses NICs, in the order of the registry.
 std::vector<Check> loopback_checks();
 
 // memory.cpp
@@ -104,7 +105,7 @@ CheckResult cpu_governor(const CheckContext& context);
 CheckResult clocksource(const CheckContext& context);
 CheckResult open_files(const CheckContext& context);
 
-// isolation.cpp
+// system.cpp
 CheckResult pid_namespace(const CheckContext& context);
 CheckResult ptrace_scope(const CheckContext& context);
 CheckResult container_capabilities(const CheckContext& context);
@@ -114,7 +115,7 @@ CheckResult pidfd_getfd(const CheckContext& context);
 CheckResult descriptor_passing(const CheckContext& context);
 
 // kernel_log_checks.cpp
-/// The check of one kind of kernel messages: "xid" for kernel-log-xid.
+/// The check for one kind of kernel messages: "xid" gives the check kernel-log-xid.
 std::function<CheckResult(const CheckContext&)> kernel_log(const std::string& check);
 
 // software.cpp
@@ -125,14 +126,15 @@ CheckResult software_cuda(const CheckContext& context);
 CheckResult software_modules(const CheckContext& context);
 
 // libraries.cpp
-/// The check of one library that is loaded at run time, by the id of its check; throws
-/// std::logic_error for an id that the table of libraries does not have.
+/// The check of one library that is loaded at run time. `id` is the id of that check. Throws
+/// std::logic_error if the table of libraries has no such id.
 std::function<CheckResult(const CheckContext&)> library(const std::string& id);
 
-// Verdicts on facts of a live machine, separate from the queries, so that tests can supply the
-// facts.
+// These functions judge facts of a live machine. They are separate from the functions that query
+// the machine, so that tests can supply the facts.
 CheckResult judge_cuda_driver(const CudaProbe& probe, const std::string& toolkit_version);
-/// The result of every check that launches a kernel, if the driver runs none of this binary's.
+/// The result of every check that launches a kernel if the driver cannot run the kernels of this
+/// binary; empty if it can.
 std::optional<CheckResult> judge_kernels_of_driver(const CudaProbe& probe,
                                                    const std::string& toolkit_version);
 CheckResult judge_gpu_p2p(const CudaProbe& probe, bool nvlinks);
@@ -144,37 +146,39 @@ CheckResult judge_gpu_abilities(const cuda::DeviceSurvey& survey);
 CheckResult judge_gpu_copies(const cuda::DeviceSurvey& survey, const Node& node);
 CheckResult judge_gpu_health(const NvmlSurvey& survey);
 CheckResult judge_gpu_clocks(const NvmlSurvey& survey);
-/// What may keep a process from taking a descriptor of its sibling.
+/// Settings that may prevent a process from taking a file descriptor of a sibling process.
 struct PassingRights {
   std::optional<std::string> ptrace_scope; ///< Yama's ptrace_scope; empty without Yama
   bool may_trace = false;                  ///< CAP_SYS_PTRACE
-  bool seccomp = false;                    ///< a filter is in force
+  bool seccomp = false;                    ///< a seccomp filter is in force
   bool container = false;
-  std::string newer_kernel; ///< the command that installs one
+  std::string newer_kernel; ///< the command that installs a newer kernel
 };
-/// @param answer "ok", or "STEP<tab>ERRNO" of the step that failed
+/// @param answer "ok", or "STEP<tab>ERRNO" for the step that failed
 CheckResult judge_pidfd_getfd(const std::string& answer, const PassingRights& rights);
 CheckResult judge_descriptor_passing(const std::string& answer, const PassingRights& rights);
 CheckResult judge_persistence(const NvmlSurvey& survey);
 /// The libfabric provider that this node should have.
 struct ExpectedProvider {
-  std::string provider; ///< a profile's name, or libfabric's
+  std::string provider; ///< the name of a profile, or libfabric's name of the provider
   std::string reason;
   bool needed = false; ///< the library is requested, or no other transport can use the NICs
 };
 CheckResult judge_libfabric_provider(const ExpectedProvider& expected,
                                      const fabric::ProviderPresence& presence);
-/// @param answer a line for each attempt: "ok<tab>PORT<tab>CONNECTION", "none<tab>PORT<tab>REASON"
-///               where it cannot be used, "bad<tab>PORT<tab>MESSAGE<tab>FIX"; the port may be empty
-/// @param needed whether it should be usable on this node
+/// @param answer one line for each attempt: "ok<tab>PORT<tab>CONNECTION",
+///               "none<tab>PORT<tab>REASON" if the transport cannot be used there, or
+///               "bad<tab>PORT<tab>MESSAGE<tab>FIX"; PORT may be empty
+/// @param needed whether the transport should be usable on this node
 CheckResult judge_loopback(const std::string& transport, const std::string& answer, bool needed);
-/// @param answer a line for each address: "ok<tab>PORT<tab>INDEX<tab>ADDRESS",
+/// @param answer one line for each address: "ok<tab>PORT<tab>INDEX<tab>ADDRESS",
 ///               "bad<tab>PORT<tab>INDEX<tab>ADDRESS<tab>ERRNO",
 ///               "untried<tab>PORT<tab>INDEX<tab>REASON"; or one line "none<tab>REASON"
 CheckResult judge_address_handles(const std::string& answer);
 /// Empty if NVML does not report the state of the fabric.
 std::optional<CheckResult> judge_fabric_state(const NvmlSurvey& survey);
-/// Empty if NVML does not report the number of NVLinks; otherwise for every GPU: active == present.
+/// Checks for every GPU that all NVLinks which are present are active. Empty if NVML does not
+/// report the number of NVLinks.
 std::optional<CheckResult> judge_nvlinks(const NvmlSurvey& survey);
 
 } // namespace shmemctl::doctor

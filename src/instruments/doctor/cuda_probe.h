@@ -1,4 +1,4 @@
-// Asks the CUDA driver what it can do, in a child process with a deadline.
+// Queries the CUDA driver in a child process with a deadline.
 #pragma once
 
 #include <chrono>
@@ -16,9 +16,9 @@ struct CudaDevice {
   bool dma_buf = false; ///< CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED
 };
 
-/// What libcuda reported. Members after the first step that failed are empty.
+/// What libcuda reported. The results of queries after the first failed one are empty.
 struct CudaProbe {
-  std::string problem;               ///< why the driver could not be queried; "" if it was
+  std::string problem;               ///< why the driver could not be queried; "" on success
   std::string library;               ///< the file that was opened
   std::optional<int> driver_version; ///< cuDriverGetVersion: 13000 is 13.0
   std::optional<int> init_result;    ///< cuInit: 0 is success
@@ -34,14 +34,15 @@ struct CudaProbe {
 /// CUDA unusable in children forked later. CUDA_VISIBLE_DEVICES is ignored. Never throws.
 CudaProbe probe_cuda(std::chrono::milliseconds deadline);
 
-/// The result of the live machine; queried once per process, at the first call.
+/// The result for the live machine. Only the first call in a process queries the driver.
 const CudaProbe& live_cuda();
 
-/// The result of the child process as lines, and parsed again; malformed lines are skipped.
+/// Writes the child's result as lines of text, and parses such text. Malformed lines are skipped.
 std::string to_text(const CudaProbe& probe);
 CudaProbe parse_cuda_probe(std::string_view text);
 
-/// "CUDA_ERROR_SYSTEM_NOT_READY" for 802 and so on; "error 7" for those without a name here.
+/// The name of a CUDA error: "CUDA_ERROR_SYSTEM_NOT_READY" for 802. "error 7" if 7 is not in the
+/// function's table.
 std::string cuda_error_name(int result);
 
 } // namespace shmemctl::doctor

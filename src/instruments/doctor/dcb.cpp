@@ -36,7 +36,8 @@ std::size_t padded(std::size_t size_bytes) {
   return (size_bytes + 3) / 4 * 4;
 }
 
-/// Calls `visit` with kind and content of each attribute; stops where one does not fit.
+/// Calls `visit` with the type and the content of each attribute; stops at an attribute that
+/// exceeds the bytes.
 template <class Visit>
 void each_attribute(std::string_view bytes, Visit visit) {
   while (const auto header = value_at<nlattr>(bytes, 0)) {
@@ -97,7 +98,8 @@ std::optional<DcbSettings> parse_dcb_reply(std::string_view message) {
           return;
         each_attribute(nested, [&](int part, std::string_view content) {
           if (part == DCB_ATTR_IEEE_PFC) {
-            // Its last members came later: the first ones are enough.
+            // Older kernels send a shorter ieee_pfc without its last members; only its first
+            // members are read.
             if (const auto enabled = value_at<std::uint8_t>(content, offsetof(ieee_pfc, pfc_en)))
               settings.lossless_priorities = *enabled;
           } else if (part == DCB_ATTR_IEEE_ETS) {

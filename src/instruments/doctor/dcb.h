@@ -1,5 +1,5 @@
 // Data center bridging of a network interface: which priorities are lossless, and how traffic
-// classes share the link. As the kernel's DCB interface (RTM_GETDCB of rtnetlink) tells it.
+// classes share the link. Read from the kernel's DCB interface (RTM_GETDCB of rtnetlink).
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@ namespace shmemctl::doctor {
 struct DcbSettings {
   std::optional<std::uint8_t> lossless_priorities; ///< PFC: bit i is priority i
 
-  /// ETS: of each traffic class its algorithm (0 strict, 2 weighted) and share in percent, and of
-  /// each priority its class.
+  /// ETS. By traffic class: its algorithm (0 strict, 2 weighted) and its share in percent. By
+  /// priority: its traffic class.
   struct Classes {
     std::array<std::uint8_t, 8> algorithm{}, share_percent{}, of_priority{};
     bool operator==(const Classes&) const = default;
@@ -23,17 +23,18 @@ struct DcbSettings {
   std::optional<Classes> classes;
 };
 
-/// A message of rtnetlink that answers a request for the IEEE 802.1Qaz settings; empty if it is
-/// another one, an error, or cut off. Any bytes are safe.
+/// Parses an rtnetlink message that answers a request for the IEEE 802.1Qaz settings. Empty if it
+/// is a different message, an error, or cut off. Safe for any bytes.
 std::optional<DcbSettings> parse_dcb_reply(std::string_view message);
 
-/// Asks the kernel; empty if the driver has no such interface or it must not be asked here. Does
-/// not wait for more than a second, and does not throw.
+/// Asks the kernel for the settings of an interface. Empty if its driver has no DCB interface or
+/// the kernel refuses the query. Waits for at most one second; does not throw.
 std::optional<DcbSettings> read_dcb(const std::string& interface);
 
-/// "3, 4" for the bits 3 and 4; "none".
+/// "3, 4" if bits 3 and 4 are set; "none" if no bit is set.
 std::string priorities_text(unsigned priorities);
-/// "0: 50 % for 0 1 2; 3: strict for 3": of each class that a priority is in, what it gets.
+/// Lists the classes that have a priority, each with its share and its priorities: "0: 50 % for 0 1
+/// 2; 3: strict for 3".
 std::string classes_text(const DcbSettings::Classes& classes);
 
 } // namespace shmemctl::doctor

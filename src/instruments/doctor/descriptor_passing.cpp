@@ -1,5 +1,6 @@
-// Whether two processes of one user may pass descriptors here: by pidfd_getfd, which takes one from
-// another process, and by a message (SCM_RIGHTS). Both are tried between two children.
+// Checks whether two processes of one user may pass file descriptors: with pidfd_getfd, which takes
+// one from another process, and in a message (SCM_RIGHTS). Both are tried between two child
+// processes.
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -22,17 +23,19 @@ namespace shmemctl::doctor {
 
 namespace {
 
-// Their numbers are the same on all architectures; headers of older systems lack them.
+// These system calls have the same numbers on all architectures; headers of older systems lack
+// them.
 constexpr long pidfd_open_number = 434, pidfd_getfd_number = 438;
 constexpr std::chrono::seconds trial_deadline{5};
 constexpr std::string_view content = "shmemctl";
 
-/// A failure of one step: "pidfd_getfd<tab>1"; "ok" without one.
+/// The result for a failed step, with errno: "pidfd_getfd<tab>1".
 std::string step_failed(const char* step) {
   return std::string(step) + "\t" + std::to_string(errno);
 }
 
-/// Memory that only its descriptor leads to, as GPU memory of another process.
+/// Memory that can be reached only through its descriptor, like exported GPU memory of another
+/// process.
 FileDescriptor make_memory() {
   FileDescriptor memory(::memfd_create("shmemctl-doctor", MFD_CLOEXEC));
   if (memory &&
@@ -41,7 +44,7 @@ FileDescriptor make_memory() {
   return memory;
 }
 
-/// Whether the descriptor leads to the memory of the other process.
+/// Whether the descriptor refers to the memory of the other process.
 bool has_content(int memory) {
   std::string bytes(content.size(), '\0');
   return ::pread(memory, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()) &&
@@ -75,7 +78,7 @@ bool send_descriptor(int socket, int descriptor) {
   return ::sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
 }
 
-/// -1 if the message had none; errno is 0 then.
+/// Returns -1 with errno 0 if the message contained no descriptor.
 int receive_descriptor(int socket) {
   char byte = 0;
   iovec data{&byte, 1};
@@ -96,8 +99,8 @@ int receive_descriptor(int socket) {
   return descriptor;
 }
 
-/// What the child does that has the memory: it tells its number, sends it, and waits until the
-/// other one has finished.
+/// Runs in the child that owns the memory: sends the number of its descriptor, then the descriptor
+/// itself, and waits until the other child has finished.
 void give(int socket) {
   const FileDescriptor memory = make_memory();
   if (!send_number(socket, memory.get()) || !memory || !send_descriptor(socket, memory.get()))
@@ -123,7 +126,7 @@ std::string taken_by_message(int socket) {
   return has_content(memory.get()) ? "ok" : "read of the descriptor\t0";
 }
 
-/// What the other child does: two lines, of pidfd_getfd and of the message.
+/// Runs in the other child. Returns two lines: the results of pidfd_getfd and of the message.
 std::string take(int socket, pid_t owner) {
   const std::optional<int> number = receive_number(socket);
   if (!number || *number < 0)
@@ -134,7 +137,8 @@ std::string take(int socket, pid_t owner) {
   return by_pidfd + "\n" + by_message + "\n";
 }
 
-/// In a child of its own: starts both, which are siblings as PEs are, and returns what `take` says.
+/// Runs in a child process: starts both children, which are siblings like the PEs of a node, and
+/// returns the result of take().
 std::string try_passing() {
   int ends[2], answer[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -178,7 +182,7 @@ std::string try_passing() {
   return other > 0 ? text : no_fork + "\n" + no_fork + "\n";
 }
 
-/// The trial's two lines, carried out once.
+/// The two lines of the trial, which is run only once.
 const ChildOutput& passing_trial() {
   static const ChildOutput output =
       call_in_child(try_passing, "passing descriptors between two children", trial_deadline);
@@ -252,7 +256,7 @@ CheckResult judge_pidfd_getfd(const std::string& answer, const PassingRights& ri
   if (failure->error == ENOSYS && !rights.seccomp)
     return warned("the kernel has no pidfd_getfd, which came with Linux 5.6" + effect, evidence,
                   rights.newer_kernel);
-  // A filter answers first: the kernel never sees the call.
+  // A seccomp filter may answer ENOSYS before the kernel sees the call.
   if (failure->error == ENOSYS || (rights.seccomp && !restricted))
     return warned("a seccomp filter refuses pidfd_getfd" + effect, evidence, allow_by_profile);
   if (restricted)

@@ -1,4 +1,4 @@
-// The preconditions of one-sided GPU communication on this node, one small check each.
+// Checks of the preconditions of one-sided GPU communication on this node.
 #pragma once
 
 #include <functional>
@@ -18,26 +18,26 @@ const char* to_string(CheckStatus status);
 struct CheckResult {
   CheckStatus status = CheckStatus::skipped;
   std::string reason;   ///< one sentence: the result, or why the check was skipped
-  std::string evidence; ///< the file or call that was read, and what it said
-  std::string fix; ///< one line; empty only if it passed, or was skipped and nothing is to be done
+  std::string evidence; ///< the file that was read or the function that was called, and the result
+  std::string fix;      ///< one line; empty only if passed, or skipped with nothing to do
 };
 
-/// The text of a kernel log, and where it is from.
+/// The text of a kernel log and its origin.
 struct KernelLogText {
   std::string origin; ///< "/dev/kmsg", or the file
   std::string text;
 };
 
-/// What checks may read. Files only through `sysroot`; the live system (libraries, system calls,
-/// devices) only if sysroot.live().
+/// The inputs of the checks. Checks read files only through `sysroot`. They use the live system
+/// (libraries, system calls, devices) only if sysroot.live().
 struct CheckContext {
   const Sysroot& sysroot;
   const Node& node;
   const Environment& environment;
-  /// What --kernel-log names, in place of this machine's own log.
+  /// The log that --kernel-log names. nullptr means this machine's own log.
   const KernelLogText* kernel_log = nullptr;
-  /// What --python names: an interpreter, an environment, or its folder of packages; "": the active
-  /// environment, if there is one.
+  /// The argument of --python: an interpreter, an environment, or its package folder. "" means the
+  /// active environment, if there is one.
   std::string python = {};
 };
 
@@ -51,7 +51,7 @@ struct Check {
 };
 const std::vector<Check>& all_checks();
 
-/// Throws Error (usage) if --python names nothing that has Python packages.
+/// Throws Error (usage) if `python`, the argument of --python, names no folder of Python packages.
 void require_python(const Sysroot& sysroot, const std::string& python);
 
 struct CheckOutcome {
@@ -64,7 +64,7 @@ struct CheckOutcome {
 /// throws is reported as skipped with the error's message; the others still run. Throws Error
 /// (usage), with the nearest spelling, for an id that does not exist.
 /// @param observe called after each check, so that an aborted run keeps the results so far
-/// @param begins called before each check, for who waits for it
+/// @param begins called before each check, to show progress
 std::vector<CheckOutcome> run_checks(const CheckContext& context,
                                      const std::vector<std::string>& only,
                                      const std::vector<std::string>& skip,

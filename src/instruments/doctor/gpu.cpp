@@ -139,7 +139,7 @@ std::string reset_command(const std::vector<std::string>& gpus) {
   return "nvidia-smi --gpu-reset -i " + join(gpus, ",") + "  # with no process on them";
 }
 
-/// The most severe problem; empty if NVML reports none.
+/// The most severe problem of GPU memory; empty if NVML reports none.
 std::optional<CheckResult> memory_trouble(const NvmlSurvey& survey) {
   const auto failed_rows = gpus_where(survey, [](const NvmlHealth& health) {
     return health.remapped_rows && (*health.remapped_rows).failed;
@@ -218,7 +218,7 @@ struct NamedClock {
   const NvmlClock& clock;
 };
 
-/// "SM 345 of 1980 MHz, for programs 1410 of 1980"; "" if nothing of it is known.
+/// The text "SM 345 of 1980 MHz, for programs 1410 of 1980"; "" if no clock is known.
 std::string clock_text(const NamedClock& at) {
   const NvmlClock& clock = at.clock;
   if (!clock.max_MHz)
@@ -232,7 +232,8 @@ std::string clock_text(const NamedClock& at) {
   return text;
 }
 
-/// What a setting keeps below the GPU's own clocks: "SM 1200 in place of 1980 MHz"; "" for nothing.
+/// An application clock that is set below the GPU's default: "SM 1200 in place of 1980 MHz"; "" if
+/// there is none.
 std::string lowered_clock(const NamedClock& at) {
   const auto& application = at.clock.application_MHz;
   const auto& unset = at.clock.default_MHz;
@@ -241,8 +242,9 @@ std::string lowered_clock(const NamedClock& at) {
              : std::string();
 }
 
-/// The SM clock of a GPU whose kernels run while a setting holds it down; "" if there is none.
-/// Some GPUs run below their maximum without one: with a default, only what is below that counts.
+/// The current SM clock of a GPU that a setting holds below its full clock; "" if none does. The
+/// full clock is the default clock if the GPU has one, because some GPUs always run below their
+/// maximum.
 std::string held_clock(const NvmlHealth& health) {
   const NvmlClock& clock = health.sm_clock;
   const Fact<unsigned>& full = clock.default_MHz ? clock.default_MHz : clock.max_MHz;
@@ -252,8 +254,8 @@ std::string held_clock(const NvmlHealth& health) {
   return fmt::format("{} of {} MHz", *clock.now_MHz, *full);
 }
 
-/// GPUs of one model whose application clocks differ: "NVIDIA H100 (0000:13:00.0 1980, 0000:23:00.0
-/// 1755)".
+/// GPUs of the same model whose application clocks differ: "NVIDIA H100 (0000:13:00.0 1980,
+/// 0000:23:00.0 1755)".
 std::vector<std::string> unequal_clocks(const NvmlSurvey& survey) {
   std::map<std::string, std::map<std::string, unsigned>> by_model;
   for (const SurveyedGpu& each : survey.gpus)
@@ -330,7 +332,7 @@ constexpr std::chrono::seconds kernel_deadline{40};
 
 /// A line per device: "0 ok NAME" or "0 bad NAME: ERROR"; or one line "none WHY".
 std::string probe_text() {
-  ::unsetenv("CUDA_VISIBLE_DEVICES"); // in the child alone: every GPU of the node is asked
+  ::unsetenv("CUDA_VISIBLE_DEVICES"); // in the child only, so that every GPU of the node is visible
   std::string why;
   const std::vector<DeviceProbe> probes = probe_devices(why);
   if (probes.empty())

@@ -23,14 +23,14 @@ using nlohmann::json;
 
 constexpr std::chrono::seconds survey_deadline{
     40}; // eight GPUs without persistence mode take ten seconds
-/// A copy below this share of the PCIe link's rate is a warning: healthy links reach 80 to 90%,
-/// memory of another NUMA node two thirds.
+/// A copy slower than this share of the PCIe link's rate gives a warning. Healthy links reach 80 to
+/// 90%, with memory of another NUMA node two thirds.
 constexpr double low_share = 0.5;
 
 cuda::DeviceSurvey survey_devices() {
   cuda::DeviceSurvey survey;
 #if SHMEMCTL_HAVE_CUDA
-  ::unsetenv("CUDA_VISIBLE_DEVICES"); // in the child alone: every GPU of the node is asked
+  ::unsetenv("CUDA_VISIBLE_DEVICES"); // in the child only, so that every GPU of the node is visible
   if (const auto driver = cuda::Driver::open("libcuda.so.1", survey.problem))
     survey = cuda::survey_devices(driver);
 #else
@@ -44,7 +44,7 @@ std::string name_of(const cuda::DeviceSurvey& survey, std::size_t device) {
   return "GPU " + std::to_string(device) + " (" + survey.devices[device].pci_address + ")";
 }
 
-/// Why nothing can be judged.
+/// The result if the survey failed, so that nothing can be judged; empty otherwise.
 std::optional<CheckResult> unanswered(const cuda::DeviceSurvey& survey) {
   if (!survey.problem.empty())
     return failed("the GPU probe failed: " + survey.problem, "CUDA driver calls in a child process",
@@ -86,7 +86,7 @@ std::optional<PcieRate> declared(const Node& node, const std::string& pci_addres
   return std::nullopt;
 }
 
-/// Why nothing can be measured.
+/// The result if nothing can be measured on this machine; empty otherwise.
 std::optional<CheckResult> not_here(const CheckContext& context) {
   if (const auto reason = no_nvidia_gpu(context.node))
     return skipped(*reason);

@@ -1,5 +1,5 @@
-// The features of each GPU, and its copies from and to the host, measured in a child process with a
-// deadline.
+// The features of each GPU and the speed of its copies from and to the host, measured in a child
+// process with a deadline.
 #pragma once
 
 #include <chrono>
@@ -9,14 +9,15 @@
 
 namespace shmemctl::doctor {
 
-/// Every GPU of this node (CUDA_VISIBLE_DEVICES is ignored). Never throws: failures are in
+/// Surveys every GPU of this node (CUDA_VISIBLE_DEVICES is ignored). Never throws: failures are in
 /// DeviceSurvey::problem.
 cuda::DeviceSurvey survey_live_devices(std::chrono::milliseconds deadline);
 
-/// The result of the live machine; queried once per process, at the first call.
+/// The result for the live machine. Only the first call in a process measures it.
 const cuda::DeviceSurvey& live_devices();
 
-/// The result of the child process as text, and parsed again; unreadable text is a problem.
+/// Writes the child's result as text, and parses such text. If the text cannot be parsed, the
+/// result is a `problem`.
 std::string to_text(const cuda::DeviceSurvey& survey);
 cuda::DeviceSurvey parse_device_survey(const std::string& text);
 

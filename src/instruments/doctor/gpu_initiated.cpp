@@ -1,5 +1,5 @@
-// What NCCL's GPU-initiated networking (GIN) needs of a node, one prerequisite after the other:
-// over mlx5 devices, and over EFA.
+// Checks the prerequisites of NCCL's GPU-initiated networking (GIN) on a node, over mlx5 devices
+// and over EFA.
 //
 // Sources: NCCL's release notes and documentation of its device API; aws-ofi-nccl's
 // doc/gin-getting-started.md and issue 1369.
@@ -23,7 +23,7 @@ namespace {
 
 using Release = std::array<int, 3>;
 
-/// The prerequisites that exist, and the missing ones with their fixes.
+/// The prerequisites that are fulfilled, and the missing ones with their fixes.
 class Prerequisites {
 public:
   void have(std::string evidence) { have_.push_back(std::move(evidence)); }
@@ -40,8 +40,8 @@ public:
   }
 
   /// @param title   "GPU-initiated EFA"
-  /// @param request the setting that asks for it: "NCCL_GIN_TYPE=5"; "" if none does
-  /// @param advice  how to ask for it
+  /// @param request the setting that requests the feature: "NCCL_GIN_TYPE=5"; "" if there is none
+  /// @param advice  how to request the feature
   CheckResult judge(const std::string& title, const std::string& request,
                     const std::string& advice) const {
     std::vector<std::string> parts = have_;
@@ -77,7 +77,7 @@ bool has_device_of(const Node& node, std::string_view driver) {
   });
 }
 
-/// Whether a version, which may be unknown, is at least that; unknown ones are not.
+/// Whether a version is at least `least`; false if it is unknown.
 bool at_least(const std::string& version, const Release& least) {
   const auto release = libraries::release_of(version);
   return release && *release >= least;
@@ -152,7 +152,7 @@ void need_efa_libraries(const CheckContext& context, Prerequisites& all) {
              printable(plugin->file.path) + ": the symbol ncclGinPlugin_v*", fix);
 }
 
-/// NCCL as the loader finds it, or the Python environment's.
+/// The NCCL library of the Python environment or, if it has none, the one that the loader finds.
 std::shared_ptr<const libraries::Library> nccl_here(const CheckContext& context,
                                                     libraries::LibraryReader& reader) {
   for (const std::string& folder : chosen_site_folders(context)) {
@@ -170,7 +170,7 @@ void need_rdma_core(const CheckContext& context, libraries::LibraryReader& reade
       "  # rdma-core 44 or newer";
   const auto verbs = find_library(context.sysroot, {"libibverbs.so.1"});
   const std::string name = verbs ? version_in_file_name(verbs->file).value_or("") : "";
-  const std::vector<int> numbers = version_numbers(name); // 1.14.44.0 is of rdma-core 44
+  const std::vector<int> numbers = version_numbers(name); // 1.14.44.0 belongs to rdma-core 44
   if (!verbs)
     all.lack("libibverbs.so.1: in no library folder", fix);
   else if (numbers.size() == 4)
@@ -182,7 +182,7 @@ void need_rdma_core(const CheckContext& context, libraries::LibraryReader& reade
     return;
   }
   if (direct->elf.defined_versions.empty())
-    return; // whether libmlx5 is new enough cannot be known
+    return; // it is unknown whether libmlx5 is new enough
   const bool new_enough = std::any_of(
       direct->elf.defined_versions.begin(), direct->elf.defined_versions.end(),
       [](const std::string& version) {
@@ -207,7 +207,7 @@ void need_gpu_memory(const CheckContext& context, Prerequisites& all) {
            "/etc/modules-load.d/nvidia-peermem.conf");
 }
 
-/// Two ports of one card in the compute fabric, which NCCL joins to one device.
+/// Two ports of one card in the compute fabric, which NCCL merges into one device.
 std::optional<std::string> fused_ports(const CheckContext& context) {
   std::map<std::pair<int, int>, std::vector<std::string>> cards; // domain and bus
   for (const RdmaPort& at : fabric_rdma_ports(context))

@@ -19,7 +19,7 @@ using nlohmann::json;
 cuda::LinkSurvey survey_links() {
   cuda::LinkSurvey survey;
 #if SHMEMCTL_HAVE_CUDA
-  ::unsetenv("CUDA_VISIBLE_DEVICES"); // in the child alone: every GPU of the node is asked
+  ::unsetenv("CUDA_VISIBLE_DEVICES"); // in the child only, so that every GPU of the node is visible
   if (const auto driver = cuda::Driver::open("libcuda.so.1", survey.problem))
     survey = cuda::survey_links(driver);
 #else

@@ -8,11 +8,12 @@
 
 namespace shmemctl::doctor {
 
-/// Every ordered pair of this node's GPUs (CUDA_VISIBLE_DEVICES is ignored). Never throws: failures
-/// are in LinkSurvey::problem.
+/// Measures every ordered pair of this node's GPUs (CUDA_VISIBLE_DEVICES is ignored). Never throws:
+/// failures are in LinkSurvey::problem.
 cuda::LinkSurvey survey_live_links(std::chrono::milliseconds deadline);
 
-/// The result of the child process as text, and parsed again; unreadable text is a problem.
+/// Writes the child's result as text, and parses such text. If the text cannot be parsed, the
+/// result is a `problem`.
 std::string to_text(const cuda::LinkSurvey& survey);
 cuda::LinkSurvey parse_link_survey(const std::string& text);
 

@@ -1,4 +1,4 @@
-// What NICs need to access GPU memory, and GPUs to access NICs.
+// Checks the prerequisites for NICs to access GPU memory, and for GPUs to access NICs.
 #include <algorithm>
 #include <charconv>
 
@@ -23,7 +23,7 @@ bool wants_ibgda(const Environment& environment) {
   return Options(environment).boolean("IB_ENABLE_IBGDA");
 }
 
-/// One path to GPU memory: whether it is available, the evidence, and what would enable it.
+/// One path to GPU memory: whether it is available, the evidence, and the fix that would enable it.
 struct GpuMemoryPath {
   bool open = false;
   std::string reason, evidence, fix;
@@ -98,9 +98,9 @@ GpuMemoryPath exported_dma_buf(const Sysroot& sysroot) {
           kernel_evidence + "; " + driver_evidence, ""};
 }
 
-/// A libibverbs that does not support dma-buf, judged by rdma-core's version at the end of its file
-/// name. Empty if it does, if the name has no version, or if there is no libibverbs, which another
-/// check reports.
+/// The result for a libibverbs that does not support dma-buf, judged by the rdma-core version at
+/// the end of its file name. Empty if it supports dma-buf, if the name has no version, or if there
+/// is no libibverbs, which another check reports.
 std::optional<GpuMemoryPath> old_verbs_library(const Sysroot& sysroot) {
   constexpr int first_with_dma_buf = 34;
   const std::optional<LibraryFile> library = find_library(sysroot, {"libibverbs.so.1"});
@@ -127,7 +127,7 @@ GpuMemoryPath dma_buf_path(const Sysroot& sysroot) {
   return gpu_path;
 }
 
-/// A path that is unavailable matters less while the other one is available.
+/// An unavailable path is less severe if the other path is available.
 CheckResult judge_path(const GpuMemoryPath& gpu_path, const GpuMemoryPath& other,
                        const std::string& other_name) {
   if (gpu_path.open)

@@ -25,7 +25,7 @@ using namespace doctor;
 
 constexpr std::size_t max_value_bytes = 200;
 
-/// A part of a fact's name: without the dots that separate parts.
+/// Makes a text a part of a fact's name by replacing the dots, which separate parts.
 std::string part_of_name(const std::string& name) {
   std::string part = printable(name, 64);
   std::replace(part.begin(), part.end(), '.', '_');
@@ -59,8 +59,9 @@ private:
   std::map<std::string, std::string>& to_;
 };
 
-/// The installed memory, as far as the kernel tells: it keeps 1% to 2% for itself, a little more or
-/// less on each start. Rounds up to a sixteenth of the power of two below.
+/// Estimates the installed memory from MemTotal. The kernel keeps 1% to 2% for itself, and the
+/// amount varies between boots. Rounds up to a multiple of a sixteenth of the largest power of two
+/// that is not above the size.
 std::string about(std::uint64_t size_bytes) {
   const std::uint64_t step = std::max<std::uint64_t>(std::bit_floor(size_bytes) / 16, 1);
   return format_size_bytes((size_bytes + step - 1) / step * step);
@@ -123,11 +124,11 @@ void add_cpus_and_memory(const Node& node, const Sysroot& sysroot, FactList& fac
   facts.add("memory.numa_balancing", sysroot.read_line("/proc/sys/kernel/numa_balancing"));
 }
 
-/// What GPUs and NICs have in common.
+/// Adds the facts that GPUs and NICs have in common.
 void add_device(const std::string& name, const InventoryDevice& device, const Sysroot& sysroot,
                 FactList& facts) {
   const PcieLink& link = device.link;
-  if (link.width && *link.width > 0) // virtual machines say 0
+  if (link.width && *link.width > 0) // virtual machines report 0
     facts.add(name + ".pcie_width", link.width);
   facts.add(name + ".numa", device.numa);
   if (const auto address = device.pci ? parse_pci_address(*device.pci) : std::nullopt)
@@ -147,7 +148,7 @@ void add_gpus(const Node& node, const Sysroot& sysroot, FactList& facts) {
     facts.add(name + ".vbios", gpu.vbios);
     if (gpu.reports_links)
       facts.add(name + ".nvlinks", gpu.nvlinks);
-    // An idle GPU lowers the speed of its link, so that it differs from moment to moment.
+    // An idle GPU lowers the speed of its link, so the current speed varies and is left out.
     facts.add(name + ".pcie_max_speed_GTps", gpu.link.max_speed_GTps);
     add_device(name, gpu, sysroot, facts);
   }
@@ -194,8 +195,8 @@ void add_nics(const Node& node, const Sysroot& sysroot, FactList& facts) {
                sysroot, facts);
 }
 
-/// Interfaces of their own hardware: virtual ones come and go, and virtual functions are the
-/// guests'.
+/// Adds interfaces that have their own hardware. Virtual interfaces come and go, and virtual
+/// functions belong to guests.
 void add_interfaces(const Sysroot& sysroot, FactList& facts) {
   for (const std::string& interface : sysroot.list("/sys/class/net")) {
     const std::string folder = "/sys/class/net/" + interface;

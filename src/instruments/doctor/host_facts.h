@@ -7,10 +7,10 @@
 
 namespace shmemctl {
 
-/// What the checks and the node model read of a machine: versions, limits, settings of kernel and
-/// memory, GPUs by position, RDMA NICs and their ports by name, interfaces by name, installed
-/// libraries. Reads files only; no library is opened and no device asked.
-/// @param sysroot where `node` was read from
+/// Collects what the checks and the node model read from a machine: versions, limits, kernel and
+/// memory settings, GPUs by position, RDMA NICs and their ports by name, interfaces by name,
+/// installed libraries. Reads files only: opens no library and queries no device.
+/// @param sysroot the machine that `node` was read from
 HostFacts read_host_facts(const Node& node, const Sysroot& sysroot);
 
 } // namespace shmemctl

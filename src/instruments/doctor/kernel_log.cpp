@@ -45,7 +45,8 @@ std::string action_of(const CatalogueEntry& entry) {
                    "none, restart-app, reset-gpu, reboot, replace or investigate");
 }
 
-/// Takes "[   12.345678]" or "[Tue Nov  3 10:00:00 2026]" off the beginning.
+/// Removes "[   12.345678]" or "[Tue Nov  3 10:00:00 2026]" from the beginning of `text` and
+/// returns it.
 std::string_view take_bracketed_time(std::string_view& text) {
   if (text.empty() || text[0] != '[')
     return {};
@@ -62,7 +63,8 @@ std::string_view take_bracketed_time(std::string_view& text) {
   return inside;
 }
 
-/// The length of "Nov  3 10:00:00" or "2026-11-03T10:00:00.123456+00:00" at the beginning; 0: none.
+/// The length of "Nov  3 10:00:00" or "2026-11-03T10:00:00.123456+00:00" at the beginning; 0 if
+/// there is no date.
 std::size_t leading_date(std::string_view text) {
   const auto digits = [&](std::size_t at, std::size_t count) {
     for (std::size_t i = at; i < at + count; ++i)
@@ -193,7 +195,8 @@ std::optional<PciAddress> address_in(std::string_view message, std::size_t begin
       word.remove_suffix(1);
     const auto colons = std::count(word.begin(), word.end(), ':');
     const bool function = word.find('.') != std::string_view::npos;
-    // A Xid's has no function: "0000:3b:00". Two numbers with a colon may be anything.
+    // The address in an Xid message has no function: "0000:3b:00". Two numbers with one colon may
+    // be anything.
     if (!(colons == 2 && word.find(':') >= 4) && !(colons == 1 && function))
       continue;
     const auto address = parse_pci_address(function ? std::string(word) : std::string(word) + ".0");
@@ -208,30 +211,30 @@ std::optional<PciAddress> address_in(std::string_view message, std::size_t begin
 
 namespace {
 
-/// What starts anew at a message of the kernel's log.
+/// What a message of the kernel's log starts: the machine, a driver, or a GPU.
 enum class Start { none, boot, driver, driver_loaded, gpu_reset };
 Start start_at(std::string_view message) {
   if (starts_with(message, "Linux version "))
     return Start::boot;
-  // It is the first message of a load; failures to initialise a GPU may come between it and the
-  // line that names the version.
+  // This is the first message when the driver is loaded. Failures to initialise a GPU may come
+  // between it and the line that contains the version.
   if (starts_with(message, "nvidia-nvlink: Nvlink Core is being initialized"))
     return Start::driver;
   if (starts_with(message, "NVRM: loading NVIDIA UNIX"))
     return Start::driver_loaded;
-  // PCI's reset of a function: "nvidia 0000:3b:00.0: reset done". A GPU that was given to a virtual
-  // machine is reset under vfio-pci.
+  // A reset of the PCI function: "nvidia 0000:3b:00.0: reset done". A GPU that is passed through to
+  // a virtual machine is reset under vfio-pci.
   if ((starts_with(message, "nvidia ") || starts_with(message, "vfio-pci ")) &&
       ends_with(message, ": reset done"))
     return Start::gpu_reset;
-  // The driver's own statement that nothing is left to be done.
+  // Xid 154 with the recovery action "None": the driver reports that no further action is needed.
   if (starts_with(message, "NVRM: Xid (") && ends_with(message, " (None)") &&
       message.find("): 154,") != std::string_view::npos)
     return Start::gpu_reset;
   return Start::none;
 }
 
-/// @param gpu of a reset: the others keep their errors
+/// @param gpu the GPU that was reset; events of other GPUs are not cured
 bool cures(Start start, const std::optional<PciAddress>& gpu, const KernelEvent& event) {
   const KernelMessage& message = *event.message;
   if (message.action == "replace")
@@ -272,7 +275,7 @@ KernelEvents find_kernel_events(std::string_view log, const std::vector<KernelMe
     ++found.lines;
     if (const Start start = start_at(line->message); start != Start::none) {
       cure(start, address_in(line->message, 0), found.events);
-      if (start != Start::gpu_reset) // the line may be a message of the catalogue as well
+      if (start != Start::gpu_reset) // the line may also match the catalogue
         continue;
     }
     for (const KernelMessage& message : messages) {
@@ -383,7 +386,7 @@ namespace {
 
 constexpr const char* kmsg_path = "/dev/kmsg";
 
-/// Everything that is in the kernel's buffer, by its device.
+/// Reads all messages in the kernel's buffer from /dev/kmsg.
 std::optional<std::string> read_kmsg(int& error) {
   const FileDescriptor kmsg(::open(kmsg_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!kmsg) {
@@ -411,7 +414,7 @@ std::optional<std::string> read_kmsg(int& error) {
   return text;
 }
 
-/// Reads the kernel's messages by the system call of dmesg.
+/// Reads the kernel's messages with the system call that dmesg uses.
 std::optional<std::string> read_kernel_buffer() {
   constexpr int read_all = 3, size_of_buffer = 10; // syslog(2)
   const int size = ::klogctl(size_of_buffer, nullptr, 0);

@@ -135,11 +135,11 @@ std::optional<LibraryVersion> gdrcopy_version(const DynamicLibrary& library) {
   return LibraryVersion{"gdr_runtime_get_version", fmt::format("{}.{}", major, minor)};
 }
 
-/// One library. Package names are those of the distributions, except for NVIDIA's, which are those
-/// of NVIDIA's repositories.
+/// One library that is checked. Package names are those of the distributions or, for NVIDIA's
+/// packages, those of NVIDIA's repositories.
 struct Library {
   const char* id;
-  std::vector<std::string> names; ///< in the order they are tried
+  std::vector<std::string> names; ///< file names, in the order in which they are tried
   Need need;
   const char* enables;
   const char* debian;
@@ -290,7 +290,8 @@ Found search_tree(const Library& library, const Sysroot& sysroot) {
           found->path + ": is " + found->file};
 }
 
-/// "550" of the loaded driver: Ubuntu has it in the names of the driver's library packages.
+/// The branch of the loaded driver: "550". Ubuntu includes it in the names of the driver's library
+/// packages.
 std::string driver_branch(const Sysroot& sysroot) {
   const auto text = sysroot.read("/proc/driver/nvidia/version");
   const auto version = parse_nvidia_version(text.value_or(""));
@@ -346,14 +347,14 @@ std::function<CheckResult(const CheckContext&)> library(const std::string& id) {
 
 namespace {
 
-constexpr const char* chosen_by_size = "n_pes"; // a value that the transport works out
+constexpr const char* chosen_by_size = "n_pes"; // a value that the transport computes
 
 bool has_driver(const Node& node, const std::string& driver) {
   return std::any_of(node.nics.begin(), node.nics.end(),
                      [&](const Nic& nic) { return nic.driver && *nic.driver == driver; });
 }
 
-/// Which provider's rules the transport would follow here, and why.
+/// The libfabric provider that the transport would follow on this node, and the reason.
 ExpectedProvider expected_provider(const CheckContext& context) {
   const Options options(context.environment);
   for (const char* name : {"LIBFABRIC_PROFILE", "LIBFABRIC_PROVIDER"}) {
@@ -407,8 +408,9 @@ fabric::ProviderPresence parse_presence(const std::string& text) {
           all.at(4).get<std::string>()};
 }
 
-/// In a child process: the query starts libfabric's providers, and what these leave in a process
-/// may end it later. EFA's of libfabric 1.11 aborts at the next fork().
+/// Runs the query in a child process, because it starts libfabric's providers, which may leave
+/// something behind that later aborts the process: EFA's of libfabric 1.11 aborts at the next
+/// fork().
 fabric::ProviderPresence probe_in_child(const fabric::ProviderRequest& request) {
   constexpr std::chrono::seconds deadline{30};
   const ChildOutput answer = call_in_child([&] { return to_text(fabric::probe_provider(request)); },

@@ -35,7 +35,8 @@ std::optional<ShmSize> live_shm_size() {
                  fmt::format("statvfs(\"{}\"): {} bytes, {} free", shm_path, total, free)};
 }
 
-/// A tmpfs without a size option is limited to half of the memory.
+/// The size of /dev/shm in a copied tree. A tmpfs without a size option is limited to half of the
+/// memory.
 std::optional<ShmSize> copied_shm_size(const Sysroot& sysroot, const Mount& mount) {
   const std::string evidence =
       file_evidence("/proc/mounts", std::string(shm_path) + " " + mount.options);
@@ -97,7 +98,7 @@ CheckResult memlock(const CheckContext& context) {
   if (!limit)
     return skipped("the locked-memory limit is unknown", absent(limits_path));
   const std::string evidence = file_evidence(limits_path, "Max locked memory " + limit->text);
-  // What starts a job may set another limit than a login does.
+  // The launcher of a job may set another limit than a login shell does.
   const std::string owner =
       sysroot.live() ? "shmemctl's own process" : "the process that recorded this node";
   const std::string of_ranks = "; shmemctl inspect --verbose shows the limits of ranks";

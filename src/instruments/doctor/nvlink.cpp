@@ -42,7 +42,7 @@ const NvmlSurvey& live_nvml() {
 
 namespace {
 
-/// GPUs of one model must have the same number of links: links by model name.
+/// The largest number of links by model name; all GPUs of one model must have this number.
 std::map<std::string, int> max_links_by_model(const Node& node) {
   std::map<std::string, int> most;
   for (const Gpu& gpu : node.gpus) {
@@ -56,7 +56,7 @@ std::string link_status_command(const std::string& gpu) {
   return "nvidia-smi nvlink --status -i " + gpu + " && nvidia-smi nvlink --errorcounters -i " + gpu;
 }
 
-/// Without NVML's number of links present: GPUs of one model compared with each other.
+/// Used if NVML does not report the number of links: compares GPUs of one model with each other.
 CheckResult judge_link_counts(const Node& node) {
   const std::map<std::string, int> most = max_links_by_model(node);
   if (std::all_of(most.begin(), most.end(), [](const auto& entry) { return entry.second == 0; }))

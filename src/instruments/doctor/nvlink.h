@@ -1,4 +1,4 @@
-// Checks of NVLinks.
+// What NVML reports about the GPUs of this node, for the checks of GPUs and NVLinks.
 #pragma once
 
 #include <string>
@@ -11,17 +11,18 @@ namespace shmemctl::doctor {
 struct SurveyedGpu {
   NvmlGpu gpu;
   NvmlHealth health;
-  /// Its PCI address, or NVML's index if that is unknown: what `nvidia-smi -i` takes.
+  /// The GPU's PCI address or, if that is unknown, its NVML index: a valid argument of `nvidia-smi
+  /// -i`.
   std::string name() const;
 };
 
 struct NvmlSurvey {
-  std::string problem; ///< why NVML could not be queried; "" if it was
+  std::string problem; ///< why NVML could not be queried; "" on success
   std::string file;    ///< the library
   std::vector<SurveyedGpu> gpus;
 };
 
-/// The result of the live machine; queried once per process, at the first call. Never throws.
+/// The result for the live machine. Only the first call in a process queries NVML. Never throws.
 const NvmlSurvey& live_nvml();
 
 } // namespace shmemctl::doctor

@@ -19,7 +19,7 @@ constexpr std::size_t status_register = 0x06, capabilities_pointer = 0x34, heade
 constexpr std::uint16_t status_has_capabilities = 1U << 4;
 constexpr std::uint8_t pci_express_id = 0x10;
 constexpr std::uint16_t acs_id = 0x000d;
-// More devices than this cannot fit in a chain without overlap: a longer one is a cycle.
+// No chain of capabilities without overlap can have more entries; a longer chain is a cycle.
 constexpr int max_capabilities = (256 - 0x40) / 4;
 constexpr int max_extended_capabilities = (4096 - 0x100) / 8;
 
@@ -123,8 +123,8 @@ std::vector<int> bridges_above(const Node& node, int function) {
   return result;
 }
 
-/// One physical link, named by the device at its lower end. There is none inside a switch, between
-/// its upstream and downstream ports.
+/// One physical link, identified by the device at its lower end. Inside a switch, between its
+/// upstream and downstream ports, there is no physical link.
 struct Link {
   int lower = -1;
   int upper = -1; ///< the port above, -1 if unknown
@@ -235,9 +235,9 @@ CheckResult judge_links(const LinkFindings& found, const std::string& what,
                     " links report it");
 }
 
-/// The bridges that peer-to-peer traffic of GPUs passes where it need not go up to the root
-/// complex: those between a GPU and an RDMA device or another GPU below the same host bridge. A
-/// bridge above both is not one of them: the traffic turns below it.
+/// The bridges that peer-to-peer traffic of GPUs passes when it need not go up to the root complex:
+/// those between a GPU and an RDMA device or another GPU below the same host bridge. A bridge above
+/// both devices is not included, because the traffic turns around below it.
 std::set<int> bridges_between(const Node& node) {
   struct Count {
     int gpus = 0, all = 0;
@@ -274,7 +274,7 @@ struct Partner {
 };
 
 /// The GPUs whose traffic with these partners passes a redirecting bridge, each with the nearest of
-/// such partners: "GPU0 and mlx5_0".
+/// these partners: "GPU0 and mlx5_0".
 std::vector<std::string> redirected_pairs(const Node& node, const std::vector<Partner>& partners,
                                           const std::set<int>& redirecting) {
   constexpr std::size_t max_gpus = 64; // more than a node has
@@ -308,8 +308,8 @@ std::vector<std::string> redirected_pairs(const Node& node, const std::vector<Pa
   return pairs;
 }
 
-/// Who is slower for these bridges: "GPU0 and mlx5_0, GPU1 and mlx5_1"; pairs of GPUs only where no
-/// NIC is concerned.
+/// The pairs whose traffic these bridges slow down: "GPU0 and mlx5_0, GPU1 and mlx5_1". Pairs of
+/// GPUs are listed only if no NIC is affected.
 std::string redirected_words(const Node& node, const std::set<int>& redirecting) {
   std::vector<Partner> nics, gpus;
   for (const Nic* nic : rdma_nics(node))
@@ -330,8 +330,8 @@ std::string redirected_words(const Node& node, const std::set<int>& redirecting)
                      to_string(device_at(node, *redirecting.begin()).address));
 }
 
-/// The kernel parameter that keeps ACS from redirecting at these bridges after a reboot: their
-/// models, or their addresses where a model is unknown.
+/// The kernel parameter that disables ACS redirection at these bridges after a reboot. It lists
+/// their models, or their addresses if a model is unknown.
 std::string acs_parameter(const Node& node, const std::set<int>& redirecting) {
   constexpr std::size_t max_models = 4;
   std::set<std::string> models;

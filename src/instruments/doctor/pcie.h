@@ -1,4 +1,5 @@
-// Checks of PCIe links and of what their bridges redirect.
+// The PCI configuration space and IOMMU group of a function, for the checks of PCIe links, of ACS
+// and of the IOMMU.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,9 @@
 
 namespace shmemctl::doctor {
 
-/// The bytes of /sys/bus/pci/devices/<address>/config. Without CAP_SYS_ADMIN the kernel gives only
-/// the first 64; what is beyond them is unknown, not absent. (PCIe base specification, chapter 7;
-/// arbitrary bytes are safe.)
+/// The content of /sys/bus/pci/devices/<address>/config (PCIe base specification, chapter 7).
+/// Without CAP_SYS_ADMIN the kernel returns only the first 64 bytes; whatever lies beyond them is
+/// unknown, not absent. Safe for any bytes.
 class ConfigSpace {
 public:
   explicit ConfigSpace(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -43,8 +44,8 @@ private:
 inline constexpr std::uint16_t devctl_relaxed_ordering = 1U << 4;
 /// Max_Read_Request_Size in bytes, from Device Control.
 int max_read_request_bytes(std::uint16_t device_control);
-/// ACS Control: request redirect, completion redirect. Upstream forwarding is not one of them: it
-/// passes on what a bridge below has redirected.
+/// Bits of ACS Control that redirect traffic. Upstream forwarding is not among them, because it
+/// only passes on what a bridge below has redirected.
 inline constexpr std::uint16_t acs_request_redirect = 1U << 2, acs_completion_redirect = 1U << 3;
 
 std::string config_path(const PciAddress& address);
@@ -54,9 +55,9 @@ std::optional<ConfigSpace> read_config_space(const Sysroot& sysroot, const PciAd
 /// The IOMMU group of a function.
 struct IommuGroup {
   std::string type_path;
-  std::optional<std::string> type; ///< "identity" is passthrough; empty where the kernel is silent
+  std::optional<std::string> type; ///< "identity" is passthrough; empty if not reported
 };
-/// Empty if the function has none: no IOMMU is active for it.
+/// Empty if the function has no group, which means that no IOMMU is active for it.
 std::optional<IommuGroup> iommu_group(const Sysroot& sysroot, const PciAddress& address);
 
 } // namespace shmemctl::doctor

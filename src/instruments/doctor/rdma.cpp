@@ -309,7 +309,7 @@ constexpr const char* index_variables[] = {"NVSHMEM_IB_GID_INDEX", "NCCL_IB_GID_
 bool is_roce_v2(const Gid& gid) {
   return gid.type.value.value_or("").find("v2") != std::string::npos;
 }
-/// "::ffff:a.b.c.d" as sysfs writes it in full.
+/// Whether the GID is an IPv4-mapped address, "::ffff:a.b.c.d", which sysfs writes in full.
 bool is_ipv4(const Gid& gid) {
   return starts_with(gid.value, "0000:0000:0000:0000:0000:ffff:");
 }
@@ -357,7 +357,7 @@ std::string add_address(const RdmaPort& at) {
          "  # with this port's own address";
 }
 
-/// A port's GID table as QPs use it.
+/// What a port's GID table offers to QPs.
 enum class GidTable { ipv4_v2, ipv6_v2, v1_only, link_local_only, empty, types_unknown };
 
 GidTable classify(const RdmaPort& at) {
@@ -376,7 +376,7 @@ GidTable classify(const RdmaPort& at) {
   return GidTable::link_local_only;
 }
 
-/// Variables that fix a GID index, with their values.
+/// The variables that set a GID index, with their values.
 std::string index_settings(const Environment& environment) {
   std::vector<std::string> settings;
   for (const char* name : index_variables)
@@ -385,8 +385,8 @@ std::string index_settings(const Environment& environment) {
   return join(settings, " ");
 }
 
-/// Indices by which QPs of other hosts can reach the port: RoCE v2 on IPv4 or, if there are none,
-/// on IPv6 that is not link-local.
+/// The indices with which QPs of other hosts can reach the port: RoCE v2 on IPv4 or, if there are
+/// none, on IPv6 that is not link-local.
 std::set<int> reachable_indices(const RdmaPort& at) {
   std::set<int> result = ipv4_v2_indices(at);
   if (result.empty())
@@ -401,8 +401,8 @@ bool knows_types(const RdmaPort& at) {
                      [](const Gid& gid) { return gid.type.known(); });
 }
 
-/// The first variable that names an index which some port lacks, with all these ports; empty if all
-/// have it.
+/// The first variable whose GID index is missing on a port, with all these ports; empty if every
+/// port has every index.
 std::optional<std::string> wrong_setting(const Environment& environment,
                                          const std::vector<RdmaPort>& ports) {
   for (const char* name : index_variables) {
@@ -421,7 +421,7 @@ std::optional<std::string> wrong_setting(const Environment& environment,
   return std::nullopt;
 }
 
-/// The value that both NVSHMEM's and NCCL's variable have; "" if they differ.
+/// The value if NVSHMEM's and NCCL's variable have the same one; "" if they differ.
 std::string set_for_both(const Environment& environment, const std::string& name) {
   const auto nvshmem = environment.find("NVSHMEM_" + name);
   const auto nccl = environment.find("NCCL_" + name);
@@ -429,7 +429,7 @@ std::string set_for_both(const Environment& environment, const std::string& name
   return both && nvshmem->second == nccl->second ? nvshmem->second : "";
 }
 
-/// The libraries are told to select what the port has.
+/// Whether variables tell the libraries to select the kind of GID that the port has.
 bool is_asked_for(const Environment& environment, GidTable table) {
   if (table == GidTable::v1_only)
     return set_for_both(environment, "IB_ROCE_VERSION_NUM") == "1";
@@ -460,7 +460,7 @@ struct GidFault {
   }
 };
 
-/// What is wrong with a port's table; empty if NVSHMEM and NCCL find an address there, or if its
+/// The fault of a port's GID table; empty if NVSHMEM and NCCL find an address there, or if its
 /// types are unknown.
 std::optional<GidFault> gid_fault(const RdmaPort& at, bool all_v1) {
   switch (classify(at)) {

@@ -1,5 +1,5 @@
-// What HCAs of one node should have in common: firmware, partition keys, priorities of RoCE, and
-// how often their links went down.
+// Compares what the HCAs of one node should have in common: firmware, partition keys, RoCE
+// priorities, and how often their links went down.
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -20,7 +20,7 @@ std::string device_file(const std::string& device, const std::string& file) {
   return "/sys/class/infiniband/" + device + "/" + file;
 }
 
-/// The partition keys of a port by their value; 0 is an empty row.
+/// The partition keys of a port; a value of 0 is an empty row and is left out.
 std::set<long long> partition_keys(const Sysroot& sysroot, const std::string& folder) {
   std::set<long long> keys;
   for (const std::string& row : sysroot.list(folder))
@@ -44,7 +44,7 @@ constexpr long long full_membership = 0x8000; // bit 15 of a partition key
 CheckResult rdma_firmware(const CheckContext& context) {
   if (const auto reason = no_rdma_device(context.node))
     return skipped(*reason);
-  // board (PSID) -> firmware -> devices: boards of another kind have other firmware
+  // board (PSID) -> firmware -> devices; different boards have different firmware
   std::map<std::string, std::map<std::string, std::set<std::string>>> boards;
   for (const RdmaPort& at : fabric_rdma_ports(context)) {
     const std::string& device = at.nic->name;
@@ -113,7 +113,8 @@ CheckResult rdma_pkeys(const CheckContext& context) {
 
 namespace {
 
-/// "3" of files 0 to 7 below `folder` that say 1 for the priority 3; empty if there are none.
+/// The priorities whose file (0 to 7) in `folder` contains 1: "3"; empty if there are no such
+/// files.
 std::optional<std::string> enabled_priorities(const Sysroot& sysroot, const std::string& folder) {
   unsigned bits = 0;
   bool any = false;
@@ -125,7 +126,7 @@ std::optional<std::string> enabled_priorities(const Sysroot& sysroot, const std:
   return any ? std::optional<std::string>(priorities_text(bits)) : std::nullopt;
 }
 
-/// The settings of a RoCE port that can be read here, by their names.
+/// The settings of a RoCE port that this process can read, by name.
 std::map<std::string, std::string> priority_settings(const Sysroot& sysroot, const RdmaPort& at) {
   std::map<std::string, std::string> settings;
   const std::string netdev = at.port->netdev.value.value_or("");
@@ -185,7 +186,7 @@ CheckResult roce_priorities(const CheckContext& context) {
 
 namespace {
 
-/// How often the link went down since the driver was loaded, and the file that says it.
+/// How often the link went down since the driver was loaded, and the file that was read.
 struct LinkDowns {
   long long count = 0;
   std::string evidence;
@@ -196,7 +197,7 @@ std::optional<LinkDowns> link_downs(const Sysroot& sysroot, const RdmaPort& at) 
       device_file(at.nic->name, fmt::format("ports/{}/counters/link_downed", at.port->number))};
   if (at.port->netdev)
     paths.push_back("/sys/class/net/" + *at.port->netdev + "/carrier_down_count");
-  std::optional<LinkDowns> most; // one of the two files may have no count
+  std::optional<LinkDowns> most; // one of the two files may contain no count
   for (const std::string& path : paths)
     if (const auto count = sysroot.read_integer(path);
         count && *count >= 0 && (!most || *count > most->count))

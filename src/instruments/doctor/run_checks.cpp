@@ -37,7 +37,8 @@ void require_known(const char* flag, const std::vector<std::string>& words) {
   }
 }
 
-/// Does not end the other checks: a check must not throw, but a library that it calls may.
+/// Runs a check so that an exception does not end the other checks. A check must not throw, but a
+/// library that it calls may.
 CheckResult run_guarded(const Check& check, const CheckContext& context) {
   try {
     return check.run(context);

@@ -1,5 +1,5 @@
-// Settings of a machine that both checks and the host's facts are made of; defined beside the
-// checks.
+// Settings of a machine that both the checks and the host facts use. They are defined in the source
+// files of the checks.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 namespace shmemctl::doctor {
 
 // system.cpp
-/// CPU frequency governors, each with the files that name it.
+/// CPU frequency governors; the value lists the files that name the governor.
 std::map<std::string, std::vector<std::string>> governors(const Sysroot& sysroot);
 
 // memory.cpp
-/// The kernel's MemTotal: a little less than the installed memory.
+/// The kernel's MemTotal in bytes, which is slightly less than the installed memory.
 std::optional<std::uint64_t> memory_bytes(const Sysroot& sysroot);
-/// The size of /dev/shm; empty if it is not mounted, or if its size is unknown.
+/// The size of /dev/shm in bytes. Empty if it is not mounted or its size is unknown.
 std::optional<std::uint64_t> shm_bytes(const Sysroot& sysroot);
 /// Reserved huge pages by pool: "hugepages-2048kB" -> 0.
 std::map<std::string, long long> huge_page_pools(const Sysroot& sysroot);
@@ -29,13 +29,15 @@ std::map<std::string, long long> huge_page_pools(const Sysroot& sysroot);
 std::optional<std::string> transparent_huge_pages(const Sysroot& sysroot);
 
 // rdma.cpp
-/// The active MTU of an RDMA port, from the port itself or, for RoCE, from its netdev.
+/// The active MTU of an RDMA port in bytes, read from the port itself or, for RoCE, from its
+/// netdev.
 std::optional<int> port_mtu_bytes(const Sysroot& sysroot, const RdmaPort& at);
-/// The kinds of a port's GIDs by index, without their addresses: "1 RoCE v2 link-local, 3 RoCE v2
-/// IPv4"; "none".
+/// Lists the indices and kinds of a port's GIDs, without addresses: "1 RoCE v2 link-local, 3 RoCE
+/// v2 IPv4"; "none" if the port has no GIDs.
 std::string gid_kinds(const NicPort& port);
-/// The indices of a port's GIDs that connections use: of RoCE those that reach other hosts and
-/// those that variables name, or all if there are none; of other ports the first.
+/// The indices of the GIDs that connections use. For a RoCE port: the GIDs that reach other hosts
+/// and those that environment variables name; all of them if there are none of these. For other
+/// ports: the first.
 std::set<int> gid_indices_in_use(const RdmaPort& at, const Environment& environment);
 
 } // namespace shmemctl::doctor

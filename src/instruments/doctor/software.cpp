@@ -1,5 +1,5 @@
-// What is installed: libraries in the loader's search order, a Python environment's packages, the
-// CUDA toolkit and modules of the environment, and whether they fit together.
+// Checks whether the installed software fits together: libraries in the loader's search order, the
+// packages of a Python environment, the CUDA toolkit and environment modules.
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -40,7 +40,7 @@ std::string variable(const CheckContext& context, const char* name) {
   return found == context.environment.end() ? "" : found->second;
 }
 
-/// The environment that is named, or else the one that is active.
+/// The Python environment: the one that --python names or, without it, the active one.
 struct PythonChoice {
   std::string path;
   std::string origin; ///< "--python", "VIRTUAL_ENV"
@@ -83,8 +83,8 @@ CheckResult first_of(const std::vector<Problem>& problems, const std::string& ev
   return warned(reason, evidence, problems.front().fix);
 }
 
-/// Whether an older file before a newer one is worth a warning: releases of these libraries have
-/// no promise to be exchangeable. Toolkits, MPIs and PyTorch are chosen on purpose.
+/// Whether an older file that precedes a newer one deserves a warning: releases of these libraries
+/// are not promised to be interchangeable. CUDA toolkits, MPIs and PyTorch are chosen on purpose.
 bool should_be_newest(const libraries::LibraryKind& kind) {
   for (const char* chosen : {"cuda-runtime", "mpi", "torch"})
     if (std::string_view(kind.id) == chosen)
@@ -92,7 +92,7 @@ bool should_be_newest(const libraries::LibraryKind& kind) {
   return true;
 }
 
-/// What is wrong with files that have the same name: the first of them is the one that is loaded.
+/// The problem with files that have the same name, the first of which is loaded.
 std::optional<Problem> judge_files(const std::vector<InstalledFile>& files,
                                    libraries::LibraryReader& reader) {
   const LibraryPointer first = reader.installed(files.front().path);
@@ -120,7 +120,7 @@ std::optional<Problem> judge_files(const std::vector<InstalledFile>& files,
   return std::nullopt;
 }
 
-/// "12" of "nvidia-nccl-cu12"; empty for other packages.
+/// The CUDA major release in a package's name: 12 for "nvidia-nccl-cu12"; empty for other packages.
 std::optional<int> cuda_major_of_package(const std::string& package) {
   const std::size_t at = package.rfind("-cu");
   if (!starts_with(package, "nvidia-") || at == std::string::npos)
@@ -130,7 +130,7 @@ std::optional<int> cuda_major_of_package(const std::string& package) {
                                                  : std::nullopt;
 }
 
-/// Packages whose versions matter here.
+/// Whether the version of this package matters here.
 bool is_of_interest(const std::string& package) {
   for (const char* prefix : {"nvidia-nccl-", "nvidia-nvshmem-", "nvidia-cuda-runtime-"})
     if (starts_with(package, prefix))
@@ -141,13 +141,13 @@ bool is_of_interest(const std::string& package) {
   return false;
 }
 
-/// "2.8.0+cu128" fulfils "2.8.0".
+/// Whether an installed version fulfils the wanted one: "2.8.0+cu128" fulfils "2.8.0".
 bool fulfils(const std::string& installed, const std::string& wanted) {
   return installed == wanted || (wanted.find('+') == std::string::npos &&
                                  installed.substr(0, installed.find('+')) == wanted);
 }
 
-/// The CUDA release that PyTorch was built with: "12.8" of torch/version.py.
+/// The CUDA release that PyTorch was built with, from torch/version.py: "12.8".
 std::string cuda_of_torch(const Sysroot& sysroot, const PythonSite& site) {
   const std::string text = sysroot.read(site.folder + "/torch/version.py").value_or("");
   for (const std::string& line : split(text, '\n')) {
@@ -162,7 +162,7 @@ std::string cuda_of_torch(const Sysroot& sysroot, const PythonSite& site) {
   return "";
 }
 
-/// Of several packages the one that another package needs; else the last one.
+/// The owner that another package requires; if there is none, the last one.
 const std::string& package_to_keep(const PythonSite& site, const std::vector<std::string>& owners) {
   for (const std::string& owner : owners)
     for (const PythonPackage& package : site.packages)
@@ -199,7 +199,7 @@ void find_unfulfilled(const PythonSite& site, std::vector<Problem>& problems) {
     }
 }
 
-/// Files whose release is not that of their package.
+/// Adds problems for files whose release is not that of their package.
 void find_foreign_files(const PythonSite& site, libraries::LibraryReader& reader,
                         std::vector<Problem>& problems) {
   for (const auto& [file, owners] : site.libraries) {
@@ -224,7 +224,7 @@ void find_foreign_files(const PythonSite& site, libraries::LibraryReader& reader
   }
 }
 
-/// Wheels of another major release of CUDA than PyTorch's.
+/// Adds problems for wheels of another CUDA major release than PyTorch's.
 void find_other_cuda(const Sysroot& sysroot, const PythonSite& site,
                      std::vector<Problem>& problems) {
   const std::string cuda = cuda_of_torch(sysroot, site);
@@ -362,7 +362,7 @@ CheckResult software_versions(const CheckContext& context) {
   std::vector<Finding> findings;
   std::vector<std::string> remarks = {name_list(names)};
   for (Finding& finding : libraries::fit_findings(together))
-    if (finding.severity == Severity::info) // asked for at run time, with another way
+    if (finding.severity == Severity::info) // looked up at run time, and there is an alternative
       remarks.push_back(printable(finding.message, 300));
     else
       findings.push_back(std::move(finding));
@@ -387,7 +387,7 @@ CheckResult software_versions(const CheckContext& context) {
 
 namespace {
 
-/// A release of a CUDA toolkit, and the file that says it.
+/// A release of a CUDA toolkit, and the file that contains it.
 struct ToolkitRelease {
   std::string version, evidence;
 };
@@ -465,7 +465,7 @@ CheckResult software_cuda(const CheckContext& context) {
 
 namespace {
 
-/// "nccl", "2.21.5-CUDA-12.4" of "NCCL/2.21.5-CUDA-12.4".
+/// An environment module: "nccl" and "2.21.5-CUDA-12.4" for "NCCL/2.21.5-CUDA-12.4".
 struct Module {
   std::string text, name, version;
 };
@@ -484,7 +484,8 @@ std::vector<Module> loaded_modules(const std::string& list) {
   return modules;
 }
 
-/// What only one of may be loaded: an MPI, or the name itself.
+/// The kind of a module of which only one may be loaded: "an MPI", "a CUDA toolkit", or the
+/// module's own name; "" for other modules.
 std::string kind_of_module(const std::string& name) {
   for (const char* mpi : {"openmpi", "ompi", "mpich", "mvapich", "mvapich2", "intelmpi", "impi",
                           "intel-mpi", "hpcx", "hpcx-mt", "cray-mpich", "spectrum-mpi"})
@@ -524,7 +525,7 @@ CheckResult software_modules(const CheckContext& context) {
                                       loaded.back()->text),
                           "module unload " + loaded.front()->text});
   }
-  // EasyBuild writes the toolkit that a library was built with into its version.
+  // EasyBuild appends the CUDA toolkit with which a library was built to the library's version.
   if (cuda != kinds.end()) {
     const std::vector<int> toolkit = version_numbers(cuda->second.back()->version);
     for (const Module& module : modules) {

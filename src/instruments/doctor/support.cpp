@@ -1,4 +1,4 @@
-// Shared by checks: results, texts of /proc, work in a child process.
+// Helpers that the checks share: results, parsers of texts from /proc, work in a child process.
 #include "src/instruments/doctor/support.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Shared by checks: results, texts of /proc, work in a child process.
+// Helpers that the checks share: results, parsers of texts from /proc, work in a child process.
 #pragma once
 
 #include <array>
@@ -19,20 +19,21 @@ CheckResult warned(std::string reason, std::string evidence, std::string fix);
 CheckResult failed(std::string reason, std::string evidence, std::string fix);
 CheckResult skipped(std::string reason, std::string evidence = "", std::string fix = "");
 
-/// What gives a check the files that only root may read: the check itself as root, or, where the
-/// tree is a copy, a new one that root makes.
-/// @param only what --only names
+/// The fix for a check that needs files which only root may read. On the live machine: run the
+/// check again as root. For a copied tree: record the machine again as root.
+/// @param only the argument of --only
 std::string as_root(const Sysroot& sysroot, const std::string& only);
 
-/// The fix of a check that ran on the machine itself, for who reads the record of it elsewhere: the
-/// same, except that as_root() asks for a new record.
+/// Adapts the fix of a check that ran on the machine itself for a user who reads the record of it
+/// on another machine: the same text, except that a fix of as_root() becomes the request for a new
+/// record.
 std::string fix_from_record(const std::string& fix);
 
-/// "path: its content", in one printable line.
+/// "PATH: CONTENT" in one printable line.
 std::string file_evidence(const std::string& path, const std::string& text);
 /// "path: not there".
 std::string absent(const std::string& path);
-/// At most eight names, then the number of the others: "a, b and 3 more".
+/// At most eight names, then the number of the remaining ones: "a, b and 3 more".
 std::string name_list(const std::vector<std::string>& names);
 
 bool has_nvidia_gpu(const Node& node);
@@ -40,7 +41,7 @@ bool has_nvidia_gpu(const Node& node);
 std::optional<std::string> no_nvidia_gpu(const Node& node);
 /// "GPU3 (0000:5d:00.0)".
 std::string gpu_name(const Node& node, const Gpu& gpu);
-/// Active NVLinks of one GPU.
+/// Number of active NVLinks of one GPU.
 int nvlink_count(const Gpu& gpu);
 std::vector<const Nic*> rdma_nics(const Node& node);
 /// Why a check that needs an RDMA device does not apply; empty if there is one.
@@ -57,16 +58,18 @@ struct RdmaPort {
 std::vector<RdmaPort> rdma_ports(const Node& node);
 /// RDMA ports whose state is known to be active.
 std::vector<RdmaPort> active_rdma_ports(const Node& node);
-/// Those of them in the compute fabric, without what NVSHMEM_HCA_LIST excludes, by the rule of
-/// topo, sim and hotspots (wanted_ports()): what must be alike and able to reach other hosts.
+/// The active RDMA ports in the compute fabric, without those that NVSHMEM_HCA_LIST excludes,
+/// selected by the same rule as in topo, sim and hotspots (wanted_ports()). These ports must be
+/// alike and able to reach other hosts.
 std::vector<RdmaPort> fabric_rdma_ports(const CheckContext& context);
 
-/// Addresses of the PCI functions: the GPUs', the RDMA devices', or both.
+/// PCI addresses of the GPUs or of the RDMA devices.
 std::vector<PciAddress> gpu_addresses(const Node& node);
 std::vector<PciAddress> rdma_addresses(const Node& node);
 std::string sysfs_path(const PciAddress& address);
 
-/// The path that shows that a kernel module is loaded (or built in), if it is.
+/// The path whose existence shows that a kernel module is loaded or built in; empty if it is
+/// neither.
 std::optional<std::string> module_evidence(const Sysroot& sysroot, const std::string& module);
 
 /// Release of the running kernel as "major.minor": /proc/sys/kernel/osrelease.
@@ -79,20 +82,22 @@ struct KernelVersion {
 inline constexpr const char* osrelease_path = "/proc/sys/kernel/osrelease";
 std::optional<KernelVersion> kernel_version(const Sysroot& sysroot);
 
-/// Evidence that this is inside a container; empty if there is none.
+/// Evidence that this process runs in a container; empty if there is none.
 std::optional<std::string> container_evidence(const Sysroot& sysroot,
                                               const Environment& environment);
 
-/// A process of that name (/proc/<pid>/comm keeps 15 characters): its file, if there is one.
+/// The file /proc/<pid>/comm of a process with this name; empty if there is no such process. The
+/// kernel keeps only 15 characters of the name.
 std::optional<std::string> process_evidence(const Sysroot& sysroot, const std::string& name);
 
-/// Where a symbolic link points, unresolved: "pid:[4026531836]" of /proc/self/ns/pid.
+/// The target of a symbolic link, unresolved: "pid:[4026531836]" for /proc/self/ns/pid.
 std::optional<std::string> link_target(const Sysroot& sysroot, const std::string& path);
 
-/// Whether the tree has device nodes: a copy of /sys and /proc has none.
+/// Whether the tree contains device nodes; a copy of /sys and /proc does not.
 bool has_device_nodes(const Sysroot& sysroot);
 
-/// The command that installs a package here: apt-get or dnf by /etc/os-release, both if unknown.
+/// The command that installs a package on this machine: apt-get or dnf, chosen by /etc/os-release;
+/// both if the distribution is unknown.
 std::string install_command(const Sysroot& sysroot, const std::string& debian,
                             const std::string& redhat);
 
@@ -106,39 +111,40 @@ std::optional<unsigned long long> effective_capabilities(const Sysroot& sysroot)
 bool has_capability(unsigned long long capabilities, int bit);
 
 /// The numbers of a dotted version at the start of `text`: "6.8.0-45-generic" -> 6, 8, 0. At most
-/// four; empty if it starts with none.
+/// four numbers; empty if `text` does not start with a number.
 std::vector<int> version_numbers(std::string_view text);
 
-/// What follows `key` at the start of a line, trimmed: field_of(status, "CapEff:").
+/// The trimmed rest of the first line that starts with `key`: field_of(status, "CapEff:").
 std::optional<std::string> field_of(std::string_view text, std::string_view key);
 
-/// One row of /proc/<pid>/limits. An empty value means "unlimited".
+/// One row of /proc/<pid>/limits. An empty number means "unlimited".
 struct Limit {
   std::optional<std::uint64_t> soft, hard;
   std::string text; ///< "8388608 8388608 bytes"
 };
-/// The row of /proc/<pid>/limits with that name ("Max locked memory"); empty if it is missing or
-/// malformed.
+/// The row of /proc/<pid>/limits with this name ("Max locked memory"). Empty if the row is missing
+/// or malformed.
 std::optional<Limit> find_limit(std::string_view limits, std::string_view name);
 
-/// A mount point's last row in /proc/mounts.
+/// The last row of a mount point in /proc/mounts, which is the one in effect.
 struct Mount {
   std::string type;
   std::string options;
 };
 std::optional<Mount> find_mount(std::string_view mounts, std::string_view mount_point);
-/// The value of "size=65536k" in mount options, in bytes; percentages are not sizes.
+/// The value of the option "size=65536k" in bytes; empty for a percentage.
 std::optional<std::uint64_t> mount_size_bytes(std::string_view options);
 
-/// The kernel module's version in /proc/driver/nvidia/version.
+/// The version of the NVIDIA kernel module, from /proc/driver/nvidia/version.
 struct NvidiaVersion {
   std::string version; ///< "550.54.15"
   bool open_modules = false;
 };
 std::optional<NvidiaVersion> parse_nvidia_version(std::string_view text);
 
-/// A registry key of the NVIDIA driver in /proc/driver/nvidia/params: RegistryDwords is a list
-/// "Name=value;Name=value". The last one counts.
+/// The value of a registry key of the NVIDIA driver, from RegistryDwords in
+/// /proc/driver/nvidia/params, a list "Name=value;Name=value". If a key is repeated, the last value
+/// counts.
 std::optional<long long> registry_dword(std::string_view params, std::string_view key);
 
 /// The word in brackets: "always [madvise] never" -> "madvise".
@@ -146,11 +152,12 @@ std::optional<std::string> selected_word(std::string_view text);
 
 struct ChildOutput {
   std::string text;    ///< the child's output, at most 1 MiB
-  std::string problem; ///< why there is no complete output; "" if there is
+  std::string problem; ///< why the output is missing or incomplete; "" if it is complete
 };
 
-/// Forks, runs `answer` in the child and returns its output. A child that does not finish in time
-/// is killed; one that is killed by a signal is a problem, named by `call`. Never throws.
+/// Forks, runs `answer` in the child and returns its output. A child that does not finish by the
+/// deadline is killed. A child that a signal kills is reported as a problem that names `call`.
+/// Never throws.
 ChildOutput call_in_child(const std::function<std::string()>& answer, const std::string& call,
                           std::chrono::milliseconds deadline);
 

@@ -12,13 +12,13 @@ namespace shmemctl::doctor {
 
 namespace {
 
-constexpr std::array<int, 2> good_kernel = {5, 12}; // RDMA takes dma-buf
+constexpr std::array<int, 2> good_kernel = {5, 12}; // first with dma-buf in RDMA
 constexpr std::array<int, 2> min_kernel = {4, 18};  // RHEL 8
 constexpr std::uint64_t min_open_files = 16384;
 constexpr const char* system_limits_path = "/proc/self/limits";
 constexpr const char* clocksource_folder = "/sys/devices/system/clocksource/clocksource0";
 
-/// Clock sources that are read without a system call.
+/// Whether this clock source is read without a system call.
 bool is_fast_clock(const std::string& name) {
   for (const char* fast : {"tsc", "tsc-early", "kvm-clock", "hyperv_clocksource_tsc_page",
                            "arch_sys_counter", "timebase", "riscv_clocksource"})
@@ -27,7 +27,7 @@ bool is_fast_clock(const std::string& name) {
   return false;
 }
 
-/// The governors' files, one per CPU or one per group of CPUs.
+/// The files that contain the governors, one per CPU or one per group of CPUs.
 std::vector<std::string> governor_files(const Sysroot& sysroot) {
   std::vector<std::string> files;
   for (const std::string& name : sysroot.list("/sys/devices/system/cpu/cpufreq"))
@@ -126,7 +126,8 @@ CheckResult open_files(const CheckContext& context) {
 
 namespace {
 
-/// The fabric manager runs on the node only if the NVSwitch fabric is within the node.
+/// Whether GPUs are linked to an NVSwitch of this node. The fabric manager runs on the node only if
+/// the NVSwitch fabric is within the node.
 bool has_nvswitch_target(const Node& node) {
   for (const Gpu& gpu : node.gpus)
     for (const GpuLink& link : gpu.links)

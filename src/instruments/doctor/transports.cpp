@@ -1,5 +1,5 @@
-// Whether transports work here: each is created as in a job, connected to this process itself, and
-// moves bytes. Library and file checks only explain failures.
+// Checks whether transports work: each one is created as in a job, connected to this process
+// itself, and moves bytes. The checks of libraries and files only explain failures.
 #include <algorithm>
 
 #include "src/base/error.h"
@@ -46,8 +46,8 @@ bool asked_for(const TransportRow& row, const Environment& environment) {
          std::find(named.begin(), named.end(), row.name) != named.end();
 }
 
-/// @param each_of the ports to be tried one by one; none: what the transport chooses
-/// @param needed  it should be usable here; it is too if the options ask for it
+/// @param each_of the ports to try one by one; empty to let the transport choose
+/// @param needed  whether the transport should be usable; also true if the options request it
 CheckResult try_transport(const TransportRow& row, const CheckContext& context,
                           const std::vector<HcaPort>& each_of, bool needed) {
   needed = needed || asked_for(row, context.environment);
@@ -74,7 +74,7 @@ CheckResult try_transport(const TransportRow& row, const CheckContext& context,
 std::vector<HcaPort> ports_of(const TransportRow& row, const Node& node) {
   std::vector<HcaPort> ports;
   for (const RdmaPort& port : active_rdma_ports(node)) {
-    const auto& driver = port.nic->driver; // EFA has no reliable connections
+    const auto& driver = port.nic->driver; // EFA has no RC queue pairs
     const bool fits = row.nics == TransportNics::mlx5 ? driver && *driver == "mlx5_core"
                                                       : !driver || *driver != "efa";
     if (fits)

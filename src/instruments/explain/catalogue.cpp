@@ -63,7 +63,7 @@ void Catalogue::add(const std::string& text, const std::string& subject) {
 
 namespace {
 
-/// The literals of all patterns after the words, each once.
+/// The words, then the literals of all patterns, each once.
 std::vector<std::string> literals_of(const Catalogue& catalogue,
                                      const std::vector<std::string>& words) {
   std::vector<std::string> literals = words;
@@ -104,7 +104,7 @@ Recognised Recogniser::recognise(std::string_view line, std::uint64_t& seen) con
   Recognised recognised;
   seen = 0;
   std::size_t message_bytes = 0, step_bytes = 0;
-  std::uint32_t last = UINT32_MAX; // the same literal again and again is looked at once
+  std::uint32_t last = UINT32_MAX; // a literal that is repeated directly is handled once
   search_.find(line, [&](std::uint32_t literal) {
     if (literal < words_) {
       seen |= std::uint64_t{1} << literal;

@@ -20,23 +20,24 @@ struct Message {
   std::string library; ///< "NCCL", "NVSHMEM", "UCX", ...
   std::string versions;
   Severity severity = Severity::error;
-  std::vector<LinePattern> patterns; ///< patterns, of which any one suffices
+  std::vector<LinePattern> patterns; ///< a line that matches any of them is the message
   std::string cause, fix;
   std::string source; ///< URL of the documentation, thread or source with that statement
   std::vector<std::string> examples;
 };
 
-/// A line that every rank writes when it comes to some point: ranks that lack it ended before.
+/// A line that every rank writes when it reaches a certain point. Ranks without the line ended
+/// before that point.
 struct Step {
   std::string id;
   std::string library;
   std::vector<LinePattern> patterns;
-  std::string meaning; ///< what a line of it says: "it has initialised its NCCL communicator"
+  std::string meaning; ///< what the line says: "it has initialised its NCCL communicator"
   std::string source;
   std::vector<std::string> examples;
 };
 
-/// What a line of the log is: at most one message, and at most one step.
+/// The entries that a line of the log matches: at most one message, and at most one step.
 struct Recognised {
   std::optional<std::size_t> message, step; ///< positions in the catalogue
 };
@@ -62,14 +63,14 @@ private:
 /// The catalogue that is part of this binary.
 std::string log_messages_text();
 
-/// Recognises lines. The catalogue must outlive it, unchanged.
+/// Recognises lines. The catalogue must outlive this object and must not change.
 class Recogniser {
 public:
-  /// @param words literals of the caller, found in the same pass: their positions are reported
+  /// @param words literals of the caller that are searched in the same pass
   Recogniser(const Catalogue& catalogue, const std::vector<std::string>& words);
 
-  /// Where several patterns of the catalogue fit, the one with the most literal text.
-  /// @param seen  bit i is set if the line has words[i]; at most 64 words
+  /// If several patterns of the catalogue match, the one with the most literal text counts.
+  /// @param seen  bit i is set if the line contains words[i]; at most 64 words
   Recognised recognise(std::string_view line, std::uint64_t& seen) const;
 
 private:
@@ -80,7 +81,7 @@ private:
   };
 
   std::size_t words_;
-  std::vector<std::vector<Candidate>> candidates_; ///< by literal, behind the words
+  std::vector<std::vector<Candidate>> candidates_; ///< by the literal's position after the words
   LiteralSearch search_;
 };
 

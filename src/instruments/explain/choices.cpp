@@ -11,11 +11,11 @@ namespace shmemctl::explain {
 
 namespace {
 
-constexpr std::size_t max_choices = 256; ///< choices kept of one process
+constexpr std::size_t max_choices = 256; ///< choices kept for one process
 constexpr std::size_t max_listed = 1024; ///< devices of one list
 constexpr std::size_t max_name_bytes = 128;
 
-/// The text behind `word`; empty if the line does not have it.
+/// The text behind `word`; empty if the line does not contain it.
 std::optional<std::string_view> behind(std::string_view line, std::string_view word) {
   const std::size_t found = line.find(word);
   if (found == std::string_view::npos)
@@ -28,19 +28,19 @@ std::optional<int> number_behind(std::string_view line, std::string_view word) {
   return rest ? take_number(*rest) : std::nullopt;
 }
 
-/// Up to the first of `ends`.
+/// The text up to the first character of `ends`.
 std::string word_until(std::string_view text, std::string_view ends) {
   return std::string(text.substr(0, std::min(text.find_first_of(ends), max_name_bytes)));
 }
 
-/// The index in the table of GIDs, as far as lines about devices have said it.
+/// Sets the GID index of a choice if the lines about devices contain it.
 void fill_gid(const ProcessSetup& setup, Choice& choice) {
   if (choice.gid_index)
     return;
   const bool libfabric =
       choice.library == "libfabric" || starts_with(choice.transport, "libfabric");
   if (libfabric) {
-    // A port of EFA has one GID, the first, and the provider asks for no other one.
+    // An EFA port has only the first GID, and the provider uses no other one.
     if (setup.uses_efa && ends_with(choice.transport, "efa"))
       choice.gid_index = 0;
   } else if (choice.library == "NVSHMEM") {
@@ -115,7 +115,7 @@ void read_nccl_rank(std::string_view body, ProcessSetup& setup) {
     ranks = number_behind(body, " nRanks ");
   if (!rank || !ranks || *rank >= *ranks)
     return;
-  if (setup.nranks.value_or(0) < *ranks) { // communicators of a part of the job number ranks anew
+  if (setup.nranks.value_or(0) < *ranks) { // smaller communicators have their own ranks
     setup.rank = rank;
     setup.nranks = ranks;
   }
@@ -147,7 +147,7 @@ void read_nccl_channel(std::string_view body, const Place& place, ProcessSetup& 
   choice.library = "NCCL";
   const std::string words = word_until(*path, "\r\n\t");
   if (!starts_with(words, "NET/")) {
-    // "P2P/CUMEM/read", "SHM/direct/direct": the kind, not how it copies.
+    // "P2P/CUMEM/read", "SHM/direct/direct": only the kind is kept, not how it copies.
     const std::vector<std::string> parts = split(words, '/');
     choice.transport = parts.size() > 1 ? parts[0] + "/" + word_until(parts[1], " ") : parts[0];
     if (starts_with(choice.transport, "P2P") || starts_with(choice.transport, "SHM"))
@@ -266,8 +266,8 @@ void read_libfabric_provider(std::string_view rest, const Place& place, ProcessS
 
 // ---- UCX and others ------------------------------------------------------------------------
 
-/// "tag(self/memory rc_mlx5/mlx5_0:1)", "rma(rc_mlx5/mlx5_0:1;tcp/eth0)": every transport with its
-/// device.
+/// "tag(self/memory rc_mlx5/mlx5_0:1)", "rma(rc_mlx5/mlx5_0:1;tcp/eth0)": the transports, each with
+/// its device.
 void read_ucx_lanes(std::string_view rest, const Place& place, ProcessSetup& setup) {
   constexpr std::array<std::string_view, 7> features = {"tag(",    "rma(", "amo(",   "am(",
                                                         "stream(", "p2p(", "device("};
@@ -316,8 +316,8 @@ void read_ucx_gid(std::string_view body, ProcessSetup& setup) {
   setup.gid_by_ucx_port[{std::string(device.substr(0, colon)), *port}] = *gid;
 }
 
-/// "  NVSHMEM_IB_GID_INDEX         3 (type: int, default: -1)", with NVSHMEM_INFO=1. -1 says that
-/// it chooses by itself.
+/// "  NVSHMEM_IB_GID_INDEX         3 (type: int, default: -1)", with NVSHMEM_INFO=1. -1 means that
+/// NVSHMEM chooses itself.
 void read_nvshmem_gid(std::string_view rest, ProcessSetup& setup) {
   rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
   const std::optional<int> gid = take_number(rest);
@@ -336,7 +336,7 @@ void read_named_transport(const char* library, std::string transport, const Plac
   add(setup, place, std::move(choice));
 }
 
-/// In the order of choice_words().
+/// Positions in choice_words().
 enum Word : unsigned {
   nccl_ib_list,
   nccl_socket_list,

@@ -1,4 +1,4 @@
-// What a rank chose, from the lines in which its libraries report it.
+// The NICs and transports that a rank chose, from the lines in which its libraries report them.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ struct Place {
   std::uint64_t line = 0;
 };
 
-/// One path that a rank uses.
+/// One path (transport and device) that a rank uses.
 struct Choice {
   std::string library;                ///< "NCCL", "NVSHMEM", "UCX", "libfabric", "Open MPI"
   std::string transport;              ///< "NET/IB", "P2P/CUMEM", "ibrc", "rc_mlx5", "efa"
-  std::string device;                 ///< "mlx5_0"; "" where the transport uses none
+  std::string device;                 ///< "mlx5_0"; "" if the transport uses none
   std::optional<int> port, gid_index; ///< empty if the log does not say
   std::optional<int> number;          ///< number of the device in the library's list
   std::string link;                   ///< "RoCE", "IB"; "" if the log does not say
@@ -41,7 +41,7 @@ struct ListedDevice {
   std::string link;
 };
 
-/// What a process is and chose, as far as its lines tell.
+/// The identity and the choices of a process, as far as its lines report them.
 struct ProcessSetup {
   std::optional<int> rank;   ///< in the largest communicator, or the PE
   std::optional<int> nranks; ///< ranks of that communicator
@@ -55,23 +55,23 @@ struct ProcessSetup {
   std::string nvshmem_transport;
   /// UCX: (device, port) -> index in the port's table of GIDs.
   std::map<std::pair<std::string, int>, int> gid_by_ucx_port;
-  /// The index if it is set by hand: NVSHMEM does not write the one that it chose.
+  /// The GID index if the user set it; NVSHMEM does not log an index that it chose itself.
   std::optional<int> nvshmem_gid;
-  bool uses_efa = false; ///< by a line of libfabric's provider
+  bool uses_efa = false; ///< according to a line of libfabric's provider
   std::vector<Choice> choices;
 };
 
-/// Literals that a line of interest contains: a line without any of them says nothing.
+/// Literals of which every relevant line contains at least one; other lines are not read.
 const std::vector<std::string>& choice_words();
 
 /// Reads a line that contains words of choice_words().
-/// @param body  the line behind what the launcher put in front
+/// @param body  the line without the launcher's prefix
 /// @param seen  bit i is set if it contains choice_words()[i]
 void read_choice(std::string_view body, std::uint64_t seen, const Place& place,
                  ProcessSetup& setup);
 
-/// Names devices that were chosen before, or under another name than, the lines that list them, and
-/// adds the GIDs that other lines name.
+/// Completes the choices at the end: names devices whose lines precede the lines that list the
+/// devices, or that use another name, and adds the GIDs that other lines report.
 void name_devices(ProcessSetup& setup);
 
 } // namespace shmemctl::explain

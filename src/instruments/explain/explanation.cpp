@@ -26,7 +26,7 @@ std::string place_text(const LogFacts& facts, const Place& place) {
   return fmt::format("{}:{}", facts.files[place.file].name, place.line);
 }
 
-/// "node1" of "node1.example.org": libraries cut the name at the first dot.
+/// "node1" for "node1.example.org": libraries cut the name at the first dot.
 std::string_view short_name(std::string_view host) {
   return host.substr(0, host.find('.'));
 }
@@ -44,18 +44,18 @@ int nic_of(const Node& node, const std::string& name) {
 
 int gpu_of(const Node& node, const ProcessSetup& setup) {
   if (!setup.gpu)
-    return -1; // cudaDev counts the visible devices only
+    return -1; // cudaDev counts only the visible devices
   for (const Gpu& gpu : node.gpus)
     if (gpu.pci >= 0 && node.pci[static_cast<std::size_t>(gpu.pci)].address == *setup.gpu)
       return gpu.index;
   return -1;
 }
 
-/// Of one host and one library.
+/// The devices that the ranks on one host use through one library.
 struct HostUse {
   /// (device, port) -> names of the ranks that use it themselves
   std::map<std::pair<std::string, int>, std::set<std::string>> ranks;
-  std::vector<ListedDevice> listed; ///< by the library, each once
+  std::vector<ListedDevice> listed; ///< devices that the library lists, each once
 };
 
 void list_device(std::vector<ListedDevice>& listed, const ListedDevice& device) {
@@ -65,7 +65,7 @@ void list_device(std::vector<ListedDevice>& listed, const ListedDevice& device) 
   listed.push_back(device);
 }
 
-/// Whether the transport is one over NICs with RDMA. Others are bound to other things.
+/// Whether the transport uses RDMA NICs. The devices of other transports are not compared.
 bool uses_rdma_nic(const Choice& choice) {
   return !choice.device.empty() && !choice.by_rank && choice.transport != "NET/Socket" &&
          choice.transport != "tcp" && choice.library != "UCX";
@@ -80,7 +80,7 @@ std::string device_text(const std::string& device, const std::optional<int>& por
   return printable(device) + (port ? fmt::format("/{}", *port) : "");
 }
 
-/// The nearest NICs of the fabric that are nearer than this one.
+/// The NICs of the compute fabric that are nearer to the GPU than `than`.
 std::vector<int> nearer_nics(const Node& node, int gpu, const Distance& than) {
   std::vector<int> nearer;
   for (const NicUse& use : fabric_ports(node)) {
@@ -93,8 +93,8 @@ std::vector<int> nearer_nics(const Node& node, int gpu, const Distance& than) {
   return nearer;
 }
 
-/// Whether the node certainly has no RDMA device, and no NIC that should be one: in a container,
-/// /sys shows the NIC and not what it is for RDMA.
+/// Whether the node certainly has no RDMA device and no NIC that should have one. The driver is
+/// checked because /sys in a container shows the NIC but not its RDMA device.
 bool lacks_rdma(const Node& node) {
   static const std::set<std::string_view> drivers = {"mlx4_core", "mlx4_en", "mlx5_core", "efa"};
   const bool lists_devices = !node.pci.empty();
@@ -104,8 +104,8 @@ bool lacks_rdma(const Node& node) {
          });
 }
 
-/// Whether the message says no more than that there is no RDMA device, and the node has none: all
-/// ranks that wrote it are of that node.
+/// Whether the message only says that there is no RDMA device, the node has none, and all ranks
+/// that wrote the message are on that node.
 bool says_what_the_node_lacks(const LogFacts& facts, const Message& message, const KnownHit& hit,
                               const Node* node) {
   static const std::set<std::string_view> of_rdma = {"nccl-ib-no-device", "nccl-network-socket",
@@ -163,7 +163,7 @@ void add_unknown(const LogFacts& facts, Findings& findings) {
                         "read logs.unknown in the report: --json FILE"});
 }
 
-/// The largest number of ranks that a log names.
+/// The largest number of ranks that a log mentions.
 int logged_ranks(const LogFacts& facts) {
   constexpr int max_ranks = 65536;
   int ranks = 0;
@@ -213,7 +213,7 @@ void add_hot_spots(const LogFacts& facts, const Node* node, Findings& findings) 
   }
 }
 
-/// The GPU that NVIDIA's driver gives this number; -1 if there is none.
+/// The GPU with this number in NVIDIA's driver; -1 if there is none.
 int gpu_numbered(const Node& node, int number) {
   int place = 0;
   for (const Gpu& gpu : node.gpus) {
@@ -226,8 +226,8 @@ int gpu_numbered(const Node& node, int number) {
   return -1;
 }
 
-/// Whether the NIC is the one next to the GPU whose physical number is the number that CUDA gives
-/// the rank's GPU.
+/// Whether the rank seems to confuse GPU numbers: the NIC is the nearest one to the GPU whose
+/// physical number equals the CUDA number of the rank's GPU.
 bool takes_visible_for_physical(const Node& node, const ProcessSetup& setup,
                                 const ChosenDistance& chosen) {
   if (!setup.cuda_device)
@@ -295,8 +295,9 @@ void add_far_nics(const LogFacts& facts, const Node& node, Findings& findings) {
                         "pass the topology of the node that the log is of: --from FILE"});
 }
 
-/// Ranks whose lanes of UCX to other processes are TCP only, though the node has RDMA. NCCL says
-/// itself that it uses sockets: a message of the catalogue.
+/// Adds findings for ranks whose UCX lanes to other processes use only TCP although the node has
+/// RDMA. For NCCL this is a message of the catalogue, because NCCL itself reports that it uses
+/// sockets.
 void add_tcp_fallbacks(const LogFacts& facts, const Node& node, Findings& findings) {
   if (fabric_ports(node).empty())
     return;
@@ -464,8 +465,8 @@ std::vector<MappingDifference> mapping_differences_of(const LogFacts& facts, con
       }
       used.back().used.push_back(chosen.nic);
     }
-    // A GPU twice: two jobs in one log, or ranks that share it. What they have in common is
-    // unknown.
+    // If a GPU occurs twice, the log contains two jobs, or ranks share the GPU, and what they share
+    // is unknown.
     std::set<int> gpus;
     for (const MappingDifference& of_rank : used)
       gpus.insert(of_rank.gpu);
@@ -511,7 +512,7 @@ std::vector<LogHotSpot> hot_spots_of(const LogFacts& facts, const Node* node) {
   std::vector<LogHotSpot> spots;
   for (auto& [where, use] : hosts) {
     if (node != nullptr && !where.first.empty() && may_be_host(where.first, *node)) {
-      std::vector<ListedDevice> of_fabric; // without the NICs for storage and management
+      std::vector<ListedDevice> of_fabric; // devices without the NICs for storage and management
       for (const NicUse& port : fabric_ports(*node))
         of_fabric.push_back({node->nics[static_cast<std::size_t>(port.nic)].name, port.port, ""});
       std::erase_if(use.listed, [&of_fabric](const ListedDevice& device) {
@@ -559,7 +560,7 @@ std::vector<EarlyEnd> early_ends_of(const LogFacts& facts, const Catalogue& cata
     for (std::size_t step = 0; step < counts.size(); ++step)
       if (2 * counts[step] >= stepping.size() && facts.ranks[rank].steps.count(step) == 0) {
         ends.push_back({rank, step, counts[step], stepping.size()});
-        break; // the catalogue has the steps of a library in their order
+        break; // the catalogue lists the steps of a library in their order
       }
   return ends;
 }
@@ -591,7 +592,8 @@ Findings findings_of(const LogFacts& facts, const Catalogue& catalogue, const No
     add_tcp_fallbacks(facts, *node, findings);
     add_mapping_differences(facts, *node, settings, findings);
   }
-  // Where a finding is about a line, its order in the log is kept: the first error explains others.
+  // Stable: findings about lines keep the order of the log, because the first error often explains
+  // the others.
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
   return findings;

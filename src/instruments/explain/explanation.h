@@ -1,4 +1,4 @@
-// What logs say, as findings and as the report's section `logs`.
+// The result of reading logs, as findings and as the report's section `logs`.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -22,11 +22,11 @@ struct ChosenDistance {
   Distance distance;
 };
 
-/// The choices whose NIC the node has. A rank on another host than the node's is left out where
-/// both names are known.
+/// The choices whose NIC the node has. Leaves out a rank on another host than the node's, if both
+/// host names are known.
 std::vector<ChosenDistance> distances_of(const LogFacts& facts, const Node& node);
 
-/// A rank that uses, by its log, none of the NICs that `topo` computes for its GPU.
+/// A rank that, according to its log, uses none of the NICs that `topo` computes for its GPU.
 struct MappingDifference {
   std::size_t rank = 0;            ///< position in LogFacts::ranks
   std::size_t choice = 0;          ///< its first choice that this library made
@@ -35,9 +35,9 @@ struct MappingDifference {
   std::vector<int> used, computed; ///< indexes in Node::nics
 };
 
-/// Of the ranks whose GPU and NIC the log names, on the node's host. NCCL is compared with the
-/// policy `nccl`, NVSHMEM with `nvshmem` and these settings; nothing where the node does not say
-/// enough to compute it.
+/// The differences of the ranks on the node's host whose log names the GPU and a NIC. NCCL is
+/// compared with the policy `nccl`, NVSHMEM with `nvshmem` and these settings. Empty if the node
+/// model lacks what the computation needs.
 std::vector<MappingDifference> mapping_differences_of(const LogFacts& facts, const Node& node,
                                                       const NvshmemSettings& settings);
 
@@ -49,28 +49,28 @@ struct LogHotSpot {
   std::vector<std::string> idle;  ///< "mlx5_1", in the library's order
 };
 
-/// Per host and library, from the devices that the library lists, or from those of the node where
-/// that is given and is the host.
+/// The hot spots by host and library. The devices are those that the library lists, or those of
+/// `node` if it is given and is the same host.
 std::vector<LogHotSpot> hot_spots_of(const LogFacts& facts, const Node* node);
 
-/// A rank whose log lacks a step that others have.
+/// A rank whose log lacks a step that other ranks have.
 struct EarlyEnd {
   std::size_t rank = 0;                 ///< position in LogFacts::ranks
   std::size_t step = 0;                 ///< position in the catalogue: the first step that it lacks
-  std::size_t with_step = 0, ranks = 0; ///< how many ranks have the step, of how many
+  std::size_t with_step = 0, ranks = 0; ///< number of ranks that have the step, and of all ranks
 };
 
-/// At least half of the ranks have the step. Ranks without any step are left out: their library
-/// does not write them.
+/// The ranks that lack a step which at least half of the ranks have. Ranks without any step are
+/// left out, because their library does not write these lines.
 std::vector<EarlyEnd> early_ends_of(const LogFacts& facts, const Catalogue& catalogue);
 
-/// Ranks below the largest known number of ranks that no line is of; empty unless more than half of
-/// them have lines.
+/// Ranks from 0 to the largest known number of ranks of which the logs contain no line. Empty
+/// unless more than half of these ranks have lines.
 std::vector<int> ranks_without_lines(const LogFacts& facts);
 
 /// All findings, the most severe first.
-/// @param node  null: not compared with a topology
-/// @param settings  of the job, for what `topo` computes
+/// @param node  null if there is no topology to compare with
+/// @param settings  NVSHMEM settings of the job, with which `topo` computes its NICs
 Findings findings_of(const LogFacts& facts, const Catalogue& catalogue, const Node* node,
                      const NvshmemSettings& settings = {});
 

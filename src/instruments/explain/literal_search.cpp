@@ -25,7 +25,7 @@ struct Builder {
   }
 };
 
-/// Completes the table: where a state has no edge, that of its longest suffix.
+/// Completes the table: a state without an edge for a byte gets the edge of its longest suffix.
 void complete(Builder& builder) {
   std::queue<std::uint32_t> waiting;
   for (std::size_t column = 0; column < builder.columns; ++column) {

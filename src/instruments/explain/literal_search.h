@@ -10,16 +10,16 @@
 
 namespace shmemctl::explain {
 
-/// An Aho-Corasick automaton as a table: one look-up for each byte, whatever the text and however
-/// many literals there are. Bytes that no literal contains share a column, so that the table of a
+/// An Aho-Corasick automaton as a table: one look-up for each byte of the text, however many
+/// literals there are. All bytes that no literal contains share a column, so that the table of a
 /// few hundred literals stays in a core's second-level cache.
 class LiteralSearch {
 public:
-  /// @param literals none empty; their positions are what find() reports
+  /// @param literals each of them is not empty; find() reports their positions in this vector
   explicit LiteralSearch(const std::vector<std::string>& literals);
 
-  /// Calls `hit(position of the literal)` for each occurrence, in the order of their ends. The same
-  /// literal is reported once for each place where it ends.
+  /// Calls `hit(position of the literal)` for each occurrence, ordered by the end of the
+  /// occurrences.
   template <class Hit>
   void find(std::string_view text, Hit&& hit) const {
     std::uint32_t state = 0;

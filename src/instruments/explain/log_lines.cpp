@@ -28,7 +28,7 @@ Error unreadable(const std::string& path, int error_number) {
           "pass a readable file, or - for stdin"};
 }
 
-/// The name of the compression of a file that begins so; "" for other files.
+/// The compression format of a file that begins with these bytes; "" if it is not compressed.
 std::string compression_of(std::string_view begin) {
   if (starts_with(begin, "\x1f\x8b"))
     return "gzip";
@@ -42,12 +42,12 @@ std::string compression_of(std::string_view begin) {
   return "";
 }
 
-/// "host:pid" of a text that begins with "host:pid:tid" or, with `bracket`, "host:pid]"; "" if it
-/// does not. A host name has letters, digits, '.', '-' and '_',
-/// and at least one letter.
+/// "host:pid" if the text begins with "host:pid:tid" or, with `bracket`, with "host:pid]";
+/// otherwise "". A host name consists of letters, digits, '.', '-' and '_', with at least one
+/// letter.
 std::string_view process_at(std::string_view text, bool bracket) {
   std::size_t at = 0;
-  bool has_letter = false; // 12:34:56 is a time
+  bool has_letter = false; // without a letter it may be a time: 12:34:56
   for (; at < text.size() && at < 256; ++at) {
     const auto byte = static_cast<unsigned char>(text[at]);
     if (std::isalpha(byte) != 0)
@@ -67,7 +67,8 @@ std::string_view process_at(std::string_view text, bool bracket) {
   return bracket && text[end] == ']' ? text.substr(0, end) : std::string_view{};
 }
 
-/// `[1,3]<stdout>:`, possibly behind a time: the rank, and the text is moved behind the tag.
+/// Takes `[1,3]<stdout>:`, possibly behind a time, from the beginning of `text` and returns the
+/// rank.
 std::optional<int> take_mpirun_tag(std::string_view& text) {
   constexpr std::size_t near_bytes = 120;
   const std::string_view begin = text.substr(0, near_bytes);
@@ -101,7 +102,7 @@ std::optional<int> take_label(std::string_view& text) {
   return rank;
 }
 
-/// `[rank3]:` near the begin: Ray and others put something in front.
+/// Takes `[rank3]:` near the beginning of `text`; Ray and others write a prefix before it.
 std::optional<int> take_torch_rank(std::string_view& text) {
   constexpr std::size_t near_bytes = 96;
   constexpr std::string_view word = "[rank";
@@ -119,7 +120,7 @@ std::optional<int> take_torch_rank(std::string_view& text) {
   return rank;
 }
 
-/// Behind "[...] " groups, of which NCCL's and UCX's times are one.
+/// Finds the process, possibly behind groups "[...] ", such as the times of NCCL and UCX.
 std::string_view find_process(std::string_view body) {
   constexpr int max_groups = 3;
   for (int group = 0; group < max_groups && !body.empty(); ++group) {
@@ -248,7 +249,7 @@ LineOrigin read_origin(std::string_view line, bool labelled) {
     std::string_view number = origin.body.substr(
         libfabric.size(), end == std::string_view::npos ? 0 : end - libfabric.size());
     const std::string_view digits = number;
-    if (take_number(number) && number.empty()) // ":1234", the colon in front included
+    if (take_number(number) && number.empty()) // ":1234", including the colon
       origin.process = std::string_view(digits.data() - 1, digits.size() + 1);
     return origin;
   }

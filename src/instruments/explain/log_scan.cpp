@@ -26,7 +26,7 @@ struct ErrorMark {
   bool at_begin; ///< whether the line begins with the pattern
 };
 
-/// In the order of the words behind choice_words().
+/// In the order of the words that follow choice_words().
 constexpr ErrorMark error_marks[] = {
     {" NCCL WARN ", "NCCL", Severity::warning, false},
     {" NVSHMEM WARN ", "NVSHMEM", Severity::warning, false},
@@ -62,7 +62,7 @@ constexpr std::uint64_t bits(std::size_t count) {
   return (std::uint64_t{1} << count) - 1;
 }
 
-/// Whether the line names an exception, as the last line of a traceback: "RuntimeError: text",
+/// Whether the line contains an exception like the last line of a traceback: "RuntimeError: text",
 /// "torch.distributed.DistBackendError: text", "KeyboardInterrupt".
 bool names_exception(std::string_view body) {
   std::size_t at = 0;
@@ -73,7 +73,7 @@ bool names_exception(std::string_view body) {
          (at == body.size() || body[at] == ':');
 }
 
-/// The same hash for lines that differ in numbers and addresses only.
+/// A hash that is the same for lines that differ only in numbers and addresses.
 std::uint64_t hash_without_numbers(std::string_view text) {
   std::uint64_t hash = fnv1a_start;
   bool in_number = false;
@@ -280,8 +280,8 @@ void LogScan::take(std::string_view line, std::uint64_t number) {
 
 std::vector<std::optional<std::size_t>> LogScan::group(std::vector<RankLog>& ranks) const {
   std::vector<std::optional<std::size_t>> group_of(writers_.size());
-  // A rank's lines may come under several names: [rank3]: by PyTorch, host:pid:tid by NCCL. Two
-  // processes with the same number are of different jobs.
+  // The lines of a rank may have several names: [rank3]: by PyTorch, host:pid:tid by NCCL. Two
+  // processes with the same rank belong to different jobs.
   std::map<int, std::vector<std::size_t>> with_rank;
   std::map<std::size_t, std::set<std::size_t>> in_file;
   const auto is_of_a_rank = [](const Writer& writer) {
@@ -311,7 +311,7 @@ std::vector<std::optional<std::size_t>> LogScan::group(std::vector<RankLog>& ran
       continue;
     add(i, writer.launcher_rank ? writer.launcher_rank : writer.setup.rank);
     in_file[writer.file].insert(*group_of[i]);
-    // What follows needs the process of the group.
+    // The next calls of add() need the process of the group.
     RankLog& log = ranks[*group_of[i]];
     if (log.process.empty()) {
       log.process = writer.process;
@@ -377,7 +377,7 @@ LogFacts LogScan::facts() {
   }
   for (RankLog& log : ranks)
     name_devices(log.setup);
-  // Two jobs in the same log: their ranks are told apart by their processes.
+  // If a log contains two jobs, their ranks are distinguished by their processes.
   std::map<std::string, int> names;
   for (const RankLog& log : ranks)
     ++names[log.name];

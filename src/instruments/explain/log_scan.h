@@ -1,5 +1,5 @@
-// Reads logs line by line and keeps what they say: known and unknown errors, and what each rank
-// chose and how far it came.
+// Reads logs line by line and collects known and unknown errors, the choices of each rank, and the
+// last step that each rank reached.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct LogFile {
   bool ended_within_line = false;
 };
 
-/// What all lines of one rank say; of a process without a rank, its own.
+/// The content of all lines of one rank or, if its rank is unknown, of one process.
 struct RankLog {
   std::string name;        ///< "rank 3", "node1:4711", "train.log"
   std::optional<int> rank; ///< the rank as the launcher or the library numbers it
@@ -36,7 +36,7 @@ struct RankLog {
   Place last; ///< place of its last line
   /// Position in the catalogue -> place of the step's first line.
   std::map<std::size_t, Place> steps;
-  std::set<std::size_t> messages; ///< positions of known messages that it wrote
+  std::set<std::size_t> messages; ///< positions in the catalogue of the messages that it wrote
 };
 
 /// A known message, with all its occurrences.
@@ -48,8 +48,8 @@ struct KnownHit {
   std::vector<std::string> ranks; ///< names, sorted
 };
 
-/// A line that is an error by its form and is not in the catalogue. Lines that differ in numbers
-/// only are the same error.
+/// A line that has the form of an error but is not in the catalogue. Lines that differ only in
+/// numbers are the same error.
 struct UnknownHit {
   std::string library;
   Severity severity = Severity::warning;
@@ -61,10 +61,10 @@ struct UnknownHit {
 
 struct LogFacts {
   std::vector<LogFile> files;
-  std::vector<RankLog> ranks;      ///< by rank, then writers without a rank
+  std::vector<RankLog> ranks;      ///< ordered by rank; writers without a rank follow
   std::vector<KnownHit> known;     ///< in the order of their first lines
-  std::vector<UnknownHit> unknown; ///< likewise: the first max_unknown different ones
-  std::uint64_t more_unknown = 0;  ///< further different lines that are unknown
+  std::vector<UnknownHit> unknown; ///< in the same order; the first max_unknown different ones
+  std::uint64_t more_unknown = 0;  ///< number of further unknown lines that differ from these
 };
 
 class LogScan {
@@ -72,14 +72,14 @@ public:
   static constexpr std::size_t max_unknown = 200;
   static constexpr std::size_t max_processes = 65536;
 
-  /// The catalogue must outlive it, unchanged.
+  /// The catalogue must outlive this object and must not change.
   explicit LogScan(const Catalogue& catalogue);
 
-  /// Reads a whole file, or stdin. Throws as read_log().
+  /// Reads a whole file, or stdin for "-". Throws like read_log().
   void scan_file(const std::string& path);
-  /// As scan(), for text that is in memory.
+  /// The same for text in memory.
   void scan_text(const std::string& name, std::string_view text);
-  /// After the last file.
+  /// The result; call it after the last file.
   LogFacts facts();
 
 private:
@@ -93,7 +93,7 @@ private:
     std::map<std::size_t, Place> steps;
     std::set<std::size_t> messages;
     bool in_traceback = false;
-    bool uses_library = false; ///< some line of the file has the mark of a library
+    bool uses_library = false; ///< a line in the file has the mark of a library
   };
   struct Seen {
     Place first;
@@ -113,8 +113,8 @@ private:
   std::size_t add_writer(Writer writer);
   void take_unknown(std::string_view body, const Place& place, std::size_t writer,
                     const std::string& library, Severity severity);
-  /// Groups writers that are the same rank. By writer, the position in `ranks`; nothing for those
-  /// that said nothing of themselves.
+  /// Groups the writers that are the same rank. Returns for each writer its position in `ranks`;
+  /// empty for writers that say nothing about themselves.
   std::vector<std::optional<std::size_t>> group(std::vector<RankLog>& ranks) const;
 
   Recogniser recogniser_;

@@ -37,9 +37,10 @@ public:
   SecondMeasurement plan(std::size_t max_rounds) {
     for (std::size_t i = 0; i < suspects_.size(); ++i)
       add_checks(i);
-    // The pairs of a host are together: in another order, they share no round with each other.
+    // In the order of the suspects, the pairs of a host would follow each other, and no two of them
+    // can share a round.
     std::shuffle(wanted_.begin(), wanted_.end(), random_);
-    // Pairs may be many: what matters more finds room first.
+    // There may be many pairs: the more important suspects get room first.
     std::stable_partition(wanted_.begin(), wanted_.end(), [&](const auto& check) {
       return suspects_[check.suspect].part != Part::pair;
     });
@@ -68,7 +69,7 @@ private:
       break;
     }
   }
-  /// -1: there is none.
+  /// The PE of that host on that rail; -1 if there is none.
   int pe_at(int host, int rail) const {
     const auto found = pe_at_.find({host, rail});
     return found == pe_at_.end() ? -1 : found->second;
@@ -79,7 +80,7 @@ private:
   }
   bool is_sound_pair(int a, int b) const { return slow_pairs_.count(std::minmax(a, b)) == 0; }
 
-  /// Up to `count` sound partners on the PE's rail, from a random one on.
+  /// Adds up to `count` sound partners on the PE's rail, beginning with a random one.
   void add_partners(std::size_t suspect, int pe, int count) {
     const Endpoint& self = endpoints_[static_cast<std::size_t>(pe)];
     const std::size_t from = random_() % order_.size();
@@ -134,7 +135,7 @@ private:
     }
   }
 
-  /// Of sound hosts, each in one pair.
+  /// Up to `count` pairs of sound hosts, with each host in at most one pair.
   std::vector<Pairing> sound_pairs(int rail, int count) {
     std::vector<Pairing> pairs;
     int waiting = -1;
@@ -152,7 +153,8 @@ private:
     return pairs;
   }
 
-  /// On each rail that is no suspect itself. With few sound hosts, all pairs of them.
+  /// Adds controls on each rail that is not a suspect. With few sound hosts, all pairs of them are
+  /// candidates.
   void add_controls(std::size_t max_rounds) {
     for (int rail = 0; rail < rails_; ++rail) {
       if (slow_rails_.count(rail) != 0)
@@ -176,7 +178,7 @@ private:
     return pairs;
   }
 
-  /// Into the first round in which both PEs are free.
+  /// Puts a pair into the first round in which both PEs are free.
   bool place(const Pairing& pair, std::size_t max_rounds) {
     for (std::size_t i = 0; i <= busy_.size() && i < max_rounds; ++i) {
       if (i == busy_.size()) {
@@ -212,14 +214,14 @@ double value_in(const PairFigure& figure, Metric metric) {
   return static_cast<double>(metric == Metric::bandwidth ? figure.GBps : figure.latency_us);
 }
 
-/// Figures by pair; a pair that is a check of several suspects has several.
+/// Figures by pair; a pair that several suspects check has several figures.
 class Figures {
 public:
   explicit Figures(const std::vector<PairFigure>& figures) {
     for (const PairFigure& figure : figures)
       by_pair_[{figure.source, figure.target}].push_back(&figure);
   }
-  /// The medians in one direction; nothing for what was not measured.
+  /// Appends the median of one direction of a pair to `to`, if it was measured.
   void add(int source, int target, Metric metric, std::vector<double>& to) const {
     const auto found = by_pair_.find({source, target});
     if (found == by_pair_.end())
@@ -236,7 +238,7 @@ private:
   std::map<std::pair<int, int>, std::vector<const PairFigure*>> by_pair_;
 };
 
-/// Whether the PE is one of the suspect's.
+/// Whether the PE belongs to the suspect.
 bool has_pe(const Suspect& suspect, const Endpoint& endpoint, int pe) {
   if (suspect.part == Part::pair)
     return pe == suspect.source;
@@ -246,7 +248,7 @@ bool has_pe(const Suspect& suspect, const Endpoint& endpoint, int pe) {
   return std::find(hosts.begin(), hosts.end(), endpoint.host) != hosts.end();
 }
 
-/// The slow directions of a check.
+/// The values of a check, in the directions in which the suspect is slow.
 std::vector<double> values_of(const Suspect& suspect, const SecondMeasurement::Check& check,
                               const std::vector<Endpoint>& endpoints, const Figures& figures) {
   const bool source_is_it =
@@ -316,7 +318,7 @@ Confirmed confirm(const std::vector<Endpoint>& endpoints, std::vector<Suspect> s
         plan_second_measurement(endpoints, suspects, stage, max_second_rounds);
     std::vector<Suspect> slow =
         still_slow(endpoints, suspects, plan, measure(plan.rounds), criteria);
-    // Both are in the order of `suspects`: those that are missing in `slow` have passed.
+    // `slow` is in the order of `suspects`; suspects that are missing in it were fast this time.
     std::size_t next = 0;
     for (Suspect& suspect : suspects) {
       const bool stays = next < slow.size() && slow[next].part == suspect.part &&

@@ -1,4 +1,5 @@
-// Suspects are measured again, with few others at work: what stays slow is slow.
+// Measures suspects again while few other pairs are measured: a part that is really slow stays
+// slow.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 namespace shmemctl::fabric {
 
-/// What to measure, and why.
+/// The plan of a second measurement: what to measure, and for which suspects.
 struct SecondMeasurement {
   struct Check {
     std::size_t suspect = 0; ///< index
@@ -18,40 +19,42 @@ struct SecondMeasurement {
   };
   std::vector<Round> rounds;
   std::vector<Check> checks;
-  /// Pairs of PEs that are no suspects: they show the usual values at the time of the second
+  /// Pairs of PEs that are not suspects. They show the usual values at the time of the second
   /// measurement.
   std::vector<Pairing> controls;
 };
 
-/// For each suspect pairs that show it: a pair itself; of a host or NIC pairs with other hosts that
-/// are no suspects; of a group, with hosts outside; of a rail, along it. Partners and company are
-/// drawn anew by `stage`. Rounds are filled up with the pairs of other suspects, never more than
-/// `max_rounds` rounds: suspects that find no room have no checks.
+/// Chooses pairs that show each suspect: for a pair, the pair itself; for a host or NIC, its pairs
+/// with hosts that are not suspects; for a group, pairs of its hosts with hosts outside; for a
+/// rail, pairs along it. `stage` seeds the random choice of the partners and of the pairs that
+/// share a round. A round also contains pairs of other suspects. The plan has at most `max_rounds`
+/// rounds; suspects that do not fit into them get no checks.
 SecondMeasurement plan_second_measurement(const std::vector<Endpoint>& endpoints,
                                           const std::vector<Suspect>& suspects, int stage,
                                           std::size_t max_rounds);
 
-/// The suspects that the second measurement shows again, with its figures added. Each check is
-/// compared with the median of the controls on its rails, or, where there are fewer than three,
-/// with what was usual before.
+/// Returns the suspects that are slow in the second measurement too, with its values added. Each
+/// check is compared with the median of the controls on its rails or, with fewer than three control
+/// values, with the usual value of the first measurement.
 /// @param figures of all rounds, both directions of each pair
 std::vector<Suspect> still_slow(const std::vector<Endpoint>& endpoints,
                                 const std::vector<Suspect>& suspects, const SecondMeasurement& plan,
                                 const std::vector<PairFigure>& figures, const Criteria& criteria);
 
-/// Measures these rounds and returns what was measured, both directions of each pair.
+/// Measures these rounds and returns the figures of both directions of each pair.
 using Measure = std::function<std::vector<PairFigure>(const std::vector<Round>& rounds)>;
 
 struct Confirmed {
-  std::vector<Suspect> slow; ///< by every second measurement, the slowest first
-  /// Suspects that were slow at first, and not when they were measured again.
+  std::vector<Suspect> slow; ///< slow in every second measurement, the slowest first
+  /// Suspects that were slow at first, but not in one of the second measurements.
   std::vector<Suspect> transient;
 };
 inline constexpr int second_measurements = 4;
 inline constexpr std::size_t max_second_rounds = 128;
 
-/// Measures suspects again, up to second_measurements times: those that are as fast as others once
-/// are transient. The fewer are left, the more they are alone.
+/// Measures suspects again, up to second_measurements times. A suspect that is once as fast as
+/// others is transient and is not measured again. As fewer suspects remain, they are measured with
+/// fewer other pairs at the same time.
 Confirmed confirm(const std::vector<Endpoint>& endpoints, std::vector<Suspect> suspects,
                   const Measure& measure, const Criteria& criteria);
 

@@ -37,15 +37,15 @@ namespace {
 constexpr int polish_rounds = 3;
 /// With one partner, a slow NIC cannot be told from a slow partner.
 constexpr std::size_t fewest_partners = 2;
-/// Among fewer pairs, a slow one would raise the spread so far that it is not seen as slow.
+/// With fewer pairs, one slow pair would increase the spread so much that it hides itself.
 constexpr std::size_t fewest_for_spread = 5;
-/// A host with several NICs is slow if so many of them are.
+/// A host with several NICs is slow if at least this share of them is slow.
 constexpr double share_of_nics = 0.75;
-/// A group is one if so many of its pairs are fast.
+/// Hosts form a group if at least this share of the pairs between them is fast.
 constexpr double share_of_fast_pairs = 0.75;
 
-/// The lower one of the two in the middle: logarithms of times are compared, and of two values,
-/// one of which is slow, the other one is what is usual. 0 for nothing.
+/// The median; of two values in the middle the lower one, because of two logarithms of times, one
+/// of which is slow, the lower one is the usual value. 0 for no values.
 double low_median(std::vector<double>& values) {
   if (values.empty())
     return 0;
@@ -62,7 +62,7 @@ double deviation(const std::vector<double>& values) {
   return mad_to_sigma * low_median(copy);
 }
 
-/// By element: the median of all others.
+/// For each element, the median of all other elements.
 std::vector<double> medians_of_others(const std::vector<double>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -77,7 +77,7 @@ std::vector<double> medians_of_others(const std::vector<double>& values) {
   return medians;
 }
 
-/// One ordered pair: the logarithm of its time.
+/// One ordered pair, with the logarithm of its time.
 struct Cell {
   std::size_t source = 0, target = 0;
   std::size_t kind = 0; ///< index of its pair of rails
@@ -145,7 +145,7 @@ private:
     noise_ = low_median(noises);
   }
 
-  /// Of both directions the mean of the logarithms.
+  /// Reads the latencies as the mean of the logarithms of both directions.
   void read_latencies(const std::vector<PairFigure>& figures) {
     std::vector<double> noises;
     std::map<std::pair<int, int>, double> back;
@@ -214,10 +214,11 @@ private:
     judge(by_target_, receives_);
   }
 
-  /// What most NICs of a rail have in common is the rail's: where a third of the hosts is slow,
-  /// more than half of the pairs are, and the median of the pairs is that of slow ones.
+  /// Moves the effect that most NICs of a rail have in common to the rail. This is needed because,
+  /// if a third of the hosts is slow, more than half of the pairs are slow, so that the median over
+  /// the pairs is that of slow pairs.
   void move_typical_to_rails() {
-    if (hosts_ <= 2) // pairs of rails are not told apart
+    if (hosts_ <= 2) // pairs of rails are not distinguished
       return;
     std::vector<double> of_senders, of_receivers;
     for (const auto& [effects, typical] :
@@ -238,8 +239,8 @@ private:
                         of_receivers[static_cast<std::size_t>(rails_of_kind_[kind].second)];
   }
 
-  /// By PE: how far its pairs are from what the model says. Those of a cable that loses packets are
-  /// far apart, and none of them is an outlier.
+  /// For each PE, how far its pairs deviate from the model. The pairs of a cable that loses packets
+  /// deviate widely, so none of them is an outlier.
   std::vector<double> spreads(const std::vector<std::vector<std::size_t>>& cells_of) const {
     std::vector<double> found, rest;
     for (const std::vector<std::size_t>& cells : cells_of) {
@@ -285,7 +286,7 @@ private:
     return std::max(least(Part::nic), criteria_.sigmas * std::max(effects.scale, error));
   }
 
-  /// In the metric's unit.
+  /// Converts the logarithm of a time to the metric's unit.
   double value_of(double time) const {
     return metric_ == Metric::bandwidth ? std::exp(-time) : std::exp(time);
   }
@@ -295,7 +296,7 @@ private:
   }
   double usual() const { return kind_usual() + sends_.typical + receives_.typical; }
 
-  /// Sets the numbers, and adds it unless a latency is too little above the others.
+  /// Sets the values of a suspect and adds it, unless the excess of its latency is too small.
   void add_suspect(Suspect suspect, double time, double peers, std::vector<Suspect>& to) const {
     suspect.metric = metric_;
     suspect.times = std::exp(time - peers);
@@ -337,7 +338,7 @@ private:
 
   /// Slow directions of one host or NIC.
   struct Slow {
-    double sending = 0, receiving = 0; ///< the excess; 0: not slow
+    double sending = 0, receiving = 0; ///< the excess; 0 if not slow
     bool any() const { return sending > 0 || receiving > 0; }
     double most() const { return std::max(sending, receiving); }
     Direction direction() const {
@@ -347,7 +348,7 @@ private:
     }
   };
 
-  /// Slow NICs by PE. @return the excess where it is more than the noise explains, else 0
+  /// The excess of each PE if it is more than the noise explains, otherwise 0.
   std::vector<double> slow_nics(const Effects& effects) const {
     std::vector<double> slow(endpoints_.size(), 0);
     for (std::size_t pe = 0; pe < slow.size(); ++pe)
@@ -357,8 +358,8 @@ private:
     return slow;
   }
 
-  /// Of a host's NICs the median excess, if most of them are slow; these are then no suspects of
-  /// their own.
+  /// The median excess of a host's slow NICs if most of its NICs are slow, otherwise 0. The NICs of
+  /// a slow host are then no longer suspects themselves.
   static double slow_host(const std::vector<std::size_t>& pes, std::vector<double>& slow) {
     std::vector<double> values;
     for (const std::size_t pe : pes)
@@ -410,7 +411,7 @@ private:
   void find_groups(std::map<int, Slow>& hosts, std::vector<Suspect>& to) const {
     if (hosts.size() < 2)
       return;
-    // By pair of slow hosts: how many of their pairs of NICs are fast, and of how many.
+    // By pair of slow hosts: the number of fast pairs of NICs, and of all pairs of NICs.
     std::map<std::pair<int, int>, std::pair<int, int>> fast;
     for (const auto& [host, slow] : hosts)
       for (std::size_t pe = 0; pe < endpoints_.size(); ++pe)

@@ -64,9 +64,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Most figures of all runs together, in memory of PE 0.
+/// Maximum number of figures of all runs that PE 0 keeps in memory.
 constexpr std::size_t max_figures = std::size_t{16} << 20;
-/// A step is announced again after that time, so that its deadline is that of a round, not of all.
+/// A step is announced again after this time, so that its deadline covers one round and not all
+/// rounds.
 constexpr double announce_s = 0.25;
 constexpr int runs_of_pattern = 2;
 
@@ -74,7 +75,7 @@ double elapsed_s(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// What each PE tells about itself at the end.
+/// What each PE reports about itself at the end.
 struct PeFacts {
   std::string nics, transports;
 };
@@ -206,7 +207,7 @@ private:
     }
   }
 
-  /// Whether to go on, by the clock of PE 0: the same on all PEs.
+  /// Whether to start another run. PE 0 decides by its clock; the result is the same on all PEs.
   bool goes_on() {
     if (request_.soak_s <= 0)
       return false;

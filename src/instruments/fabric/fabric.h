@@ -17,28 +17,29 @@
 
 namespace shmemctl::fabric {
 
-/// What the command line asks for.
+/// The request of the command line.
 struct Request {
   bool cross_rail = false, quick = false, patterns = false;
-  double soak_s = 0; ///< how long measurements are repeated; 0: once
+  double soak_s = 0; ///< how long measurements are repeated; 0 means one run
 };
 
-/// The job as this instrument names it.
+/// The hosts, NICs and transports of the job, as this instrument names them.
 struct JobMap {
   std::vector<std::string>
-      hosts; ///< names, each once: "node7", or "vm node 1" where several share one
+      hosts; ///< unique names: "node7", or "vm node 1" if several hosts have the same name
   std::vector<Endpoint> endpoints; ///< by PE
-  /// By PE: the NIC that carried its data, "mlx5_0"; "" where unknown.
+  /// By PE: the NIC that carried its data, "mlx5_0"; "" if unknown.
   std::vector<std::string> nics;
   std::vector<std::string> transports; ///< by PE: the transport to the PEs of other hosts, "ibrc"
-  /// Each host has a kernel and a network of its own, so that its counters are its own.
+  /// Whether each host has its own kernel and network, so that its counters count only its own
+  /// traffic.
   bool own_counters = false;
   int rails() const;
 };
-/// Without NICs and transports.
+/// Builds the map without NICs and transports.
 JobMap map_of(const Placement& placement);
 
-/// The verdict on a part that every second measurement has shown.
+/// A part that was slow in every second measurement.
 struct Verdict {
   Suspect suspect;
   int runs = 1; ///< runs, of Result::runs, that named it
@@ -49,13 +50,13 @@ struct LossVerdict {
   int runs = 1; ///< runs, of Result::runs, that named it
 };
 
-/// One PE under a pattern, in the last run.
+/// The rates of the PEs under a pattern, in the last run.
 struct PatternResult {
   Pattern pattern = Pattern::incast;
   std::vector<PatternRate> rates;
 };
 
-/// On PE 0.
+/// The result of the measurement, on PE 0.
 struct Result {
   JobMap job;
   Effort effort;
@@ -65,30 +66,33 @@ struct Result {
   std::vector<PairFigure> figures; ///< medians over all runs, or over the last ones of a large job
   double noise = 0;                ///< Diagnosis::noise of the bandwidth, of the last run
   std::vector<Verdict> slow;
-  std::vector<LossVerdict> lossy; ///< where hosts have counters of their own
+  std::vector<LossVerdict> lossy; ///< empty unless JobMap::own_counters
   std::vector<Suspect> transient; ///< suspects of all runs
   std::vector<CorruptPair> corrupt;
-  std::uint64_t verified = 0; ///< measurements whose data was looked at and was right
+  std::uint64_t verified = 0; ///< measurements whose data was verified and correct
   std::vector<PatternResult> patterns;
   std::vector<SlowUnderLoad> slow_under_load;
-  /// PEs share cores, so the scheduler may be the reason for a slow part. Set by the caller.
+  /// Whether PEs share cores, so that the scheduler may be the reason for a slow part. Set by the
+  /// caller.
   bool shares_cores = false;
 };
 
-/// Whether both name the same part in the same direction, whatever the numbers.
+/// Whether both name the same part in the same direction. Values are not compared.
 bool is_same(const Suspect& a, const Suspect& b);
-/// Adds what one run has found: parts that are known are counted, and keep their latest numbers.
+/// Adds the suspects of one run. For a part that is in the list already, counts the run and keeps
+/// the latest values.
 void add_verdicts(const std::vector<Suspect>& found, std::vector<Verdict>& to);
 
 struct Callbacks {
-  /// On every PE, when a step begins and while it takes long.
+  /// Called on every PE when a step begins, and repeatedly during a long step.
   std::function<void(const std::string& words)> say;
-  /// PE 0: called after each run, with the results so far.
+  /// Called on PE 0 after each run, with the results so far.
   std::function<void(const Result& so_far)> update;
 };
 
-/// Collective. The result is on PE 0. Throws Error: usage (all PEs are on one host), unavailable
-/// (the heap is too small, a PE was lost), deadline.
+/// Collective. Measures all pairs and diagnoses them; the result is on PE 0. Throws Error: usage if
+/// all PEs are on one host, unavailable if the heap is too small or a PE was lost, deadline if a
+/// wait timed out.
 Result measure(Runtime& runtime, const Options& options, const Request& request,
                const Callbacks& callbacks);
 

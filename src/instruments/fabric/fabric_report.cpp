@@ -28,7 +28,7 @@ std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
 
-/// GB/s are bytes in a nanosecond.
+/// The time of a message in microseconds; 1 GB/s is one byte per nanosecond.
 double message_us(std::size_t size_bytes, double GBps) {
   return static_cast<double>(size_bytes) / GBps * 1e-3;
 }
@@ -72,7 +72,7 @@ std::optional<RowPath> path_of(const Result& result, int pe) {
   return path;
 }
 
-/// One row of a NIC in one direction.
+/// The row of a NIC in one direction.
 ResultRow nic_row(const Result& result, int pe, bool sends, const std::vector<double>& times_us) {
   ResultRow row;
   row.case_name = "fabric-nic";
@@ -110,7 +110,7 @@ void add_nic_rows(const Result& result, std::vector<ResultRow>& rows) {
     }
 }
 
-/// Pairs of suspects, PEs.
+/// The pairs of PEs of all suspects.
 std::set<std::pair<int, int>> suspect_pairs(const Result& result) {
   std::set<std::pair<int, int>> pairs;
   const auto add = [&](const Suspect& suspect) {
@@ -310,7 +310,7 @@ std::string fix_of(const Suspect& suspect, const Result& result) {
   return "";
 }
 
-/// Mean share of segments that were sent again: of the part's pairs, and of all others.
+/// Mean share of retransmitted segments: over the part's pairs, and over all other pairs.
 struct Resent {
   double own = 0, others = 0;
 };
@@ -342,7 +342,7 @@ std::optional<Resent> resent_of(const Suspect& suspect, const Result& result) {
   return Resent{own / n_own, others / n_others};
 }
 
-/// The signs of counters of the suspect's hosts, of its NIC if it is one.
+/// The counter signs of the suspect's hosts or, if the suspect is a NIC, of that NIC.
 std::vector<const json*> signs_of(const Suspect& suspect, const Result& result,
                                   const json& hotspots, const char* finding) {
   std::vector<const json*> signs;
@@ -352,7 +352,8 @@ std::vector<const json*> signs_of(const Suspect& suspect, const Result& result,
     const std::string host = view::text(sign, "host"), device = view::text(sign, "device");
     for (const int number : suspect.hosts) {
       const std::string& name = result.job.hosts[at(number)];
-      // Hosts with the same name have a PE behind it, which is no part of the host's name here.
+      // If several hosts have the same name, a PE follows it, which is not part of the host's name
+      // here.
       const int pe = suspect.part == Part::nic ? pe_of(result, number, suspect.rail) : -1;
       const bool other_nic = pe >= 0 && !result.job.nics[at(pe)].empty() &&
                              result.job.nics[at(pe)].find(device) == std::string::npos;
@@ -405,7 +406,8 @@ bool is_said(const LossVerdict& verdict, const std::vector<Verdict>& slow) {
   });
 }
 
-/// A host whose bandwidth is a finding has none for its latency.
+/// Whether another finding covers this one: a host with a finding about its bandwidth gets none
+/// about its latency.
 bool is_said(const Verdict& verdict, const std::vector<Verdict>& all) {
   return verdict.suspect.metric == Metric::latency &&
          std::any_of(all.begin(), all.end(), [&](const Verdict& other) {

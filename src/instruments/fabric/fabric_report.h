@@ -12,27 +12,30 @@
 
 namespace shmemctl::fabric {
 
-/// More ordered pairs than these have no rows of their own, except those that are suspects.
+/// The maximum number of rows of ordered pairs. With more pairs, only the suspect pairs have rows.
 inline constexpr std::size_t max_pair_rows = 4096;
 
-/// Rows "fabric-nic" (each PE, sending and receiving: the time of a message over its pairs),
-/// "fabric-pair" and "fabric-latency" (each ordered pair), "fabric-incast" and "fabric-all-to-all".
+/// Rows "fabric-nic" (for each PE, sending and receiving: the time of a message over its pairs),
+/// "fabric-pair" and "fabric-latency" (for each ordered pair), "fabric-incast" and
+/// "fabric-all-to-all".
 std::vector<ResultRow> rows_of(const Result& result);
 
-/// What the counters say about a part that is slow.
+/// What the counters say about a slow part.
 struct Cause {
   std::string text; ///< "mlx5_0 of b counts loss: ..."; "" if the counters say nothing
   std::string fix;
 };
-/// @param hotspots of the report, null if no NIC was watched
+/// @param hotspots the report's `hotspots`; null if no NIC was watched
 Cause cause_of(const Suspect& suspect, const Result& result, const nlohmann::json& hotspots);
 
-/// fabric-slow-host, fabric-slow-nic, fabric-slow-rail, fabric-slow-group, fabric-slow-pair,
-/// fabric-one-way, fabric-slow-under-load, fabric-corrupt, and as info fabric-transient. Bandwidths
-/// are errors, latencies and patterns warnings; in a job whose PEs share cores, all are.
+/// The findings fabric-slow-host, fabric-slow-nic, fabric-slow-rail, fabric-slow-group,
+/// fabric-slow-pair, fabric-one-way, fabric-lossy, fabric-slow-under-load, fabric-corrupt and
+/// fabric-transient. Corruption is always an error. Slow bandwidth and loss are errors, or warnings
+/// if PEs share cores. Slow latency and patterns are warnings; fabric-transient is info.
 Findings findings_of(const Result& result, const nlohmann::json& hotspots);
 
-/// "4 hosts, 2 rails, 24 pairs in 3 rounds, ..." and the usual figures; then the slowest NICs.
+/// A summary: "4 hosts, 2 rails, 24 pairs in 3 rounds, ...", the usual values, and the slowest
+/// NICs.
 std::string summary_of(const Result& result, const TextStyle& style);
 
 } // namespace shmemctl::fabric

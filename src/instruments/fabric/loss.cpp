@@ -10,7 +10,7 @@ namespace shmemctl::fabric {
 namespace {
 
 constexpr int fewest_hosts = 3;
-/// What counts as a pair that loses packets.
+/// A pair loses packets if it retransmits more than this share.
 constexpr double share_of_lossy_pair = lossy_share / 4;
 constexpr double share_of_lossy_pairs = 0.5;
 
@@ -63,8 +63,8 @@ std::vector<LossyHost> find_lossy(const std::vector<Endpoint>& endpoints,
     sends[static_cast<std::size_t>(host_of(endpoints, figure.source))].add(resent);
     receives[static_cast<std::size_t>(host_of(endpoints, figure.target))].add(resent);
   }
-  // Peers are the pairs of hosts that lose nothing, so that one lossy host does not hide another;
-  // where most hosts lose packets, all pairs without the host.
+  // Peers are the pairs of hosts without loss, so that one lossy host does not hide another. If
+  // most hosts lose packets, peers are all pairs without this host.
   std::set<int> candidates;
   for (int host = 0; host < hosts; ++host)
     if (sends[static_cast<std::size_t>(host)].loses() ||
@@ -148,7 +148,8 @@ std::vector<LossyHost> confirm_lossy(const std::vector<Endpoint>& endpoints,
   for (std::size_t i = 0; i < lossy.size(); ++i) {
     LossyHost host = lossy[i];
     host.share_again = own[i].value();
-    // Where no pair of sound hosts is left, what others lost before counts.
+    // If no pair of sound hosts was measured again, the peers' share of the first measurement
+    // counts.
     host.peers_again = peers.count() > 0 ? peers.value() : host.peers;
     if (host.share_again > lossy_share && host.share_again > lossy_times * host.peers_again)
       confirmed.push_back(host);

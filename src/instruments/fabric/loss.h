@@ -1,4 +1,5 @@
-// Hosts whose cable loses packets: what TCP sends again, whether or not that makes it slower.
+// Finds hosts whose cable loses packets, from the share of TCP segments that are retransmitted,
+// whether or not the loss reduces the bandwidth.
 #pragma once
 
 #include <vector>
@@ -9,28 +10,32 @@
 
 namespace shmemctl::fabric {
 
-/// Mean shares of TCP segments that were sent again: of pairs with this host, and of all others.
+/// A host with loss: the mean share of retransmitted TCP segments over its pairs (`share`) and over
+/// the pairs of its peers (`peers`).
 struct LossyHost {
   int host = 0;
-  Direction direction = Direction::both; ///< what the host sends, receives, or both
+  Direction direction = Direction::both; ///< the host's lossy direction
   double share = 0, peers = 0;
   double share_again = 0, peers_again = 0; ///< the shares in the repeated measurements
 };
 
-/// More than this share of a host's segments, and so many times as many as of others: on a short
-/// path, TCP hides such loss, and RDMA would not.
+/// A host is lossy if it loses more than `lossy_share` of its segments and more than `lossy_times`
+/// the share of its peers. On a short path TCP hides such loss; RDMA would not.
 inline constexpr double lossy_share = 0.002, lossy_times = 4;
 
-/// The hosts whose pairs, at least half of them in a direction, lose packets that others do not
-/// lose. A host is one: TCP counts for a host, not for its NICs. Nothing for fewer than three
-/// hosts, of which a pair has two culprits. NaN in PairFigure::resent: not known.
+/// Finds the hosts that lose packets in at least half of their pairs in one direction, while others
+/// do not. The verdict is about a host, because TCP counts per host and not per NIC. Empty for
+/// fewer than three hosts, because with two hosts either of them may be the cause. NaN in
+/// PairFigure::resent means unknown.
 /// @param figures each ordered pair at most once
 std::vector<LossyHost> find_lossy(const std::vector<Endpoint>& endpoints,
                                   const std::vector<PairFigure>& figures);
 
-/// Measures their pairs again (plan_second_measurement()), second_measurements times, whose losses
-/// count together: of few packets none may be lost once.
-/// @return those that lose more than lossy_share again, and lossy_times as much as others
+/// Measures the pairs of these hosts again (plan_second_measurement()), second_measurements times.
+/// The losses of all these measurements are averaged, because a single one may have too few packets
+/// to lose any.
+/// @return the hosts that lose more than lossy_share again, and more than lossy_times the share of
+/// others
 std::vector<LossyHost> confirm_lossy(const std::vector<Endpoint>& endpoints,
                                      const std::vector<LossyHost>& lossy, const Measure& measure);
 

@@ -21,14 +21,15 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t alignment_bytes = 4096;
-/// The first and the last word of each such block say which part of which round it belongs to.
+/// The first and the last word of each block of this size identify the part and the round.
 constexpr std::size_t stamped_bytes = std::size_t{64} << 10;
-/// A batch takes about this share of a slot, so that a slot has several.
+/// A batch takes about this share of a slot, so that a slot contains several batches.
 constexpr double batch_share = 0.125;
 constexpr std::size_t min_batches = 2, max_batches = 4096;
-/// Many flows need longer than one to find their rates.
+/// Many concurrent flows need longer than a single one to reach their rates.
 constexpr double slots_of_flow = 4;
-/// FAULT=slow:PE:fabric: each batch takes so many times as long, and so long at least.
+/// FAULT=slow:PE:fabric: each batch takes this many times as long, and is delayed by at least
+/// `slow_at_least`.
 constexpr int slow_times = 20;
 constexpr std::chrono::milliseconds slow_at_least{200};
 
@@ -36,7 +37,7 @@ double seconds_since(SteadyClock::time_point start) {
   return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
 
-/// Not 0, and different for each PE, part of a round and place.
+/// The stamp of a word: not 0, and different for each PE, part of a round and place.
 std::uint64_t stamp_of(int source, std::uint64_t slot, std::uint64_t place) {
   return slot_masks::mixed(slot_masks::mixed(static_cast<std::uint64_t>(source) + 1, slot), place) |
          1U;
@@ -72,14 +73,14 @@ SymmetricBlock::SymmetricBlock(Runtime& runtime, std::size_t size_bytes)
                     format_size_bytes((size_bytes / MiB + 2) * MiB) + " or more");
 }
 
-/// What one PE has measured in a round, and seen arrive.
+/// What one PE has measured and received in a round.
 struct Measurement::Record {
   enum State : std::uint32_t { nothing, intact, damaged };
   float GBps, latency_us, resent; ///< towards the partner
   std::uint32_t arrived;          ///< State of the data from the partner
 };
 
-/// The sender's last word to the receiver.
+/// What the sender writes to the receiver after its data.
 struct Measurement::Header {
   std::uint64_t slot, window;
 };
@@ -159,7 +160,7 @@ void Measurement::send(int partner, Record& record) {
   const bench::TcpCounters before =
       over_tcp ? bench::read_tcp_counters(sysroot_) : bench::TcpCounters{};
   const SteadyClock::time_point start = SteadyClock::now();
-  // The first batch is one put, which opens the path and says how many puts make a batch.
+  // The first batch is one put, which opens the path and determines how many puts make a batch.
   const double first_s = std::max(batch_s(partner, 1), 1e-9);
   const int window =
       std::clamp(static_cast<int>(batch_share * effort_.slot_s / first_s), 1, effort_.max_window);
@@ -189,7 +190,7 @@ void Measurement::time_latency(int partner, Record& record) const {
   const int untimed = effort_.latency_puts / 4;
   const SteadyClock::time_point begin = SteadyClock::now();
   for (int i = 0; i < untimed + effort_.latency_puts; ++i) {
-    // What is slow needs no more than a few: the others wait.
+    // A slow pair is measured with a few puts only, because the other PEs wait for it.
     if (times_us.size() >= min_batches && seconds_since(begin) > effort_.slot_s)
       break;
     const SteadyClock::time_point start = SteadyClock::now();

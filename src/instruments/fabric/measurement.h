@@ -1,4 +1,4 @@
-// Measures rounds of pairs over the runtime: put bandwidth one way and the other, latency.
+// Measures rounds of pairs through the runtime: put bandwidth in each direction, and latency.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@
 
 namespace shmemctl::fabric {
 
-/// The phase that a PE reports while it measures, and the name of this instrument for FAULT.
+/// The phase that a PE reports while it measures, which is also the name of this instrument in
+/// FAULT.
 inline constexpr const char* phase_name = "fabric";
 
 /// A pair whose data did not arrive as it was sent.
@@ -23,11 +24,12 @@ struct CorruptPair {
   int source = 0, target = 0;
 };
 
-/// Symmetric memory that is given back by free(), which is collective; not by the destructor,
-/// because after an Error the others do not take part.
+/// Symmetric memory. free(), which is collective, frees it. The destructor does not, because after
+/// an Error the other PEs do not take part.
 class SymmetricBlock {
 public:
-  /// Collective. Throws Error (unavailable), which says how large the heap must be.
+  /// Collective. If the heap is too small, throws Error (unavailable), which says how large it must
+  /// be.
   SymmetricBlock(Runtime& runtime, std::size_t size_bytes);
   SymmetricBlock(const SymmetricBlock&) = delete;
   SymmetricBlock& operator=(const SymmetricBlock&) = delete;
@@ -39,41 +41,41 @@ private:
   std::byte* address_ = nullptr;
 };
 
-/// Every PE has one, made by the same arguments. All functions are collective, throw Error (a PE
-/// was lost, a deadline), and leave all PEs in step.
+/// Every PE has one, constructed with the same arguments. All functions are collective, throw Error
+/// (a PE was lost, a deadline passed), and leave all PEs in step.
 class Measurement {
 public:
-  /// Says how far a measurement is, on every PE, before each round.
+  /// Reports progress; called on every PE before each round.
   using Announce = std::function<void(int round, int rounds)>;
   using PartnerOf = std::function<int(int pe, int round)>;
 
-  /// @param max_rounds of one run()
+  /// @param max_rounds maximum number of rounds of one run()
   Measurement(Runtime& runtime, const Options& options, const Effort& effort, int max_rounds,
               Announce announce);
   void free() { memory_.free(); }
 
-  /// Measures these rounds: in each one, first the PE of a pair with the lower number puts for a
-  /// slot, then the other one, then both put words for the latency, each part after a sync of all
-  /// PEs. The rates are medians over batches of puts, each ended by a quiet.
-  /// @param partner_of the same on all PEs; only PE 0 asks for other PEs than itself
-  /// @param rounds at most as many as the constructor was told
+  /// Measures these rounds. In each round, first the PE of a pair with the lower number puts for
+  /// one slot, then the other PE, then both put words for the latency. All PEs synchronize before
+  /// each part. The rates are medians over batches of puts, each of which ends with a quiet.
+  /// @param partner_of the same on all PEs; only PE 0 calls it for PEs other than itself
+  /// @param rounds at most `max_rounds` of the constructor
   /// @return on PE 0 both directions of each pair; empty elsewhere
   std::vector<PairFigure> run(const PartnerOf& partner_of, int rounds);
 
-  /// By round: each PE puts to its targets, one message to each in turn, all PEs at once, for four
-  /// slots. The memory that they write to is the same: it is not verified.
-  /// @return on PE 0 by round, by PE: GB/s that it sent; empty elsewhere
+  /// In each round, all PEs put at the same time for four slots, each PE to its targets in turn.
+  /// All senders write to the same memory of a target, so the data is not verified.
+  /// @return on PE 0, by round and PE: the rate at which the PE sent in GB/s; empty elsewhere
   std::vector<std::vector<double>>
   run_flows(const std::function<std::vector<int>(int pe, int round)>& targets_of, int rounds);
 
-  /// PE 0: the others must be in follow(). Measures rounds that only PE 0 knows.
+  /// PE 0: measures rounds that only PE 0 knows. The other PEs must be in follow().
   std::vector<PairFigure> lead(const std::vector<Round>& rounds);
   /// PE 0: ends follow() on the others.
   void end_leading();
-  /// Other PEs: measure what PE 0 asks for, until it ends that.
+  /// Other PEs: measure the rounds that PE 0 requests, until PE 0 calls end_leading().
   void follow();
 
-  /// PE 0: of all runs so far, each pair once.
+  /// PE 0: corrupt pairs of all runs so far, each pair once.
   const std::vector<CorruptPair>& corrupt() const { return corrupt_; }
   std::uint64_t pairs_verified() const { return verified_; }
 
@@ -88,7 +90,7 @@ private:
   void time_latency(int partner, Record& record) const;
   double batch_s(int partner, int window) const;
   double flow_GBps(const std::vector<int>& targets) const;
-  /// PE 0: use(pe, records) of each PE. Collective.
+  /// Collective. PE 0 calls use(pe, records) for each PE.
   template <class Use>
   void read_records(int rounds, const Use& use);
   void stamp(int window);

@@ -1,4 +1,4 @@
-// Repeated measurements of the same pairs become one figure each.
+// Combines repeated measurements of a pair into one figure.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,10 @@
 
 namespace shmemctl::fabric {
 
-/// By ordered pair, the median over the passes that measured it, and with three or more of them the
-/// standard error of that median's logarithm, by their MAD; with one or two the larger noise that a
-/// pass had, if any. Of `resent`, the mean. Ordered by source, then target.
+/// Returns for each ordered pair the median over the passes that measured it. The noise is the
+/// standard error of the logarithm of that median, estimated by the MAD of three or more passes;
+/// with one or two passes it is the largest noise that a pass had, if any. `resent` is the mean.
+/// Ordered by source, then by target.
 std::vector<PairFigure> medians_of(const std::vector<std::vector<PairFigure>>& passes);
 
 } // namespace shmemctl::fabric

@@ -25,17 +25,17 @@ int Schedule::pe_at(int host, int rail) const {
 
 int Schedule::partner(int pe, int round) const {
   const int on_circle =
-      host_rounds_; // hosts 0 ... on_circle - 1; number on_circle is in the middle
+      host_rounds_; // hosts 0 ... on_circle - 1 are on it; host on_circle is in the middle
   if (on_circle == 0)
     return -1;
   const Endpoint& self = endpoints_[static_cast<std::size_t>(pe)];
   const int shift = round / on_circle, turn = round % on_circle;
-  int host = on_circle; // on the circle, numbers that add up to twice the turn meet
+  int host = on_circle; // on the circle, hosts meet if their numbers add up to 2 * turn
   if (self.host == on_circle)
     host = turn;
   else if (self.host != turn)
     host = (2 * turn - self.host + 2 * on_circle) % on_circle;
-  // The host with the lower number meets the rail that is `shift` further on.
+  // The PE of the host with the lower number meets a PE whose rail is `shift` further on.
   const int rail =
       self.host < host ? (self.rail + shift) % rails_ : (self.rail - shift + rails_) % rails_;
   return pe_at(host, rail);
@@ -59,15 +59,16 @@ std::size_t Schedule::pairs() const {
 namespace {
 
 constexpr double longest_slot_s = 0.05, longest_quick_slot_s = 0.01, shortest_slot_s = 0.0005;
-/// What is left for synchronisation, verification and second measurements.
+/// Share of the budget for slots; the rest is for synchronisation, verification and second
+/// measurements.
 constexpr double share_for_slots = 0.75;
-/// Passes are for small jobs: all of them together take no longer than this.
+/// Several passes are made only in small jobs: all passes together take no longer than this.
 constexpr double repetition_s = 10, quick_repetition_s = 2;
 constexpr int max_passes = 5;
 constexpr std::size_t usual_message = std::size_t{1} << 20, short_message = std::size_t{1} << 18;
-constexpr double short_slot_s = 0.02; ///< from here down, messages are short
+constexpr double short_slot_s = 0.02; ///< messages are short if slots are shorter than this
 constexpr int usual_latency_puts = 64, few_latency_puts = 16;
-/// Of one put until it is complete, in the budget; RDMA takes a tenth of it, TCP twice as much.
+/// Estimated time of one put until its completion; RDMA takes a tenth of it, TCP twice as much.
 constexpr double latency_s = 20e-6;
 constexpr double warm_up_share = 1.25;
 

@@ -1,4 +1,5 @@
-// Which PEs are measured together: rounds of disjoint pairs of hosts, and what a round may cost.
+// Which PEs are measured together, as rounds of disjoint pairs of hosts, and how much time a round
+// may take.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +7,8 @@
 
 namespace shmemctl::fabric {
 
-/// One PE as the fabric has it: one NIC (or GPU) of a host. PEs of the same rail are those with the
-/// same local rank.
+/// One PE as an endpoint of the fabric: one NIC (or GPU) of a host. PEs with the same local rank
+/// are on the same rail.
 struct Endpoint {
   int host = 0; ///< from 0, without gaps
   int rail = 0;
@@ -17,12 +18,13 @@ struct Endpoint {
 struct Pairing {
   int first = 0, second = 0;
 };
-/// No PE is in two of the pairings.
+/// Pairings that are measured at the same time. No PE is in two of them.
 using Round = std::vector<Pairing>;
 
-/// Every pair of hosts once for each rail, in O(hosts) rounds: the circle method, by which all
-/// hosts have a partner in every round (one of an odd number rests). Across rails, each NIC meets
-/// each NIC of every other host, in that many times as many rounds as there are rails.
+/// Pairs all hosts once on each rail, in O(hosts) rounds, by the circle method: every host has a
+/// partner in every round (with an odd number of hosts, one rests). With `cross_rail`, each NIC
+/// meets each NIC of every other host, and the number of rounds is multiplied by the number of
+/// rails.
 class Schedule {
 public:
   /// @param endpoints by PE; a host may have fewer PEs than another
@@ -31,7 +33,7 @@ public:
   int rounds() const { return host_rounds_ * shifts_; }
   int hosts() const { return hosts_; }
   int rails() const { return rails_; }
-  /// The PE that `pe` meets in that round; -1: none.
+  /// The partner of `pe` in that round; -1 if it has none.
   int partner(int pe, int round) const;
   Round round(int number) const;
   /// Number of pairs in the whole schedule: each unordered pair counts once.
@@ -45,14 +47,16 @@ private:
   std::vector<int> pe_of_; ///< by host * rails + rail; -1: no PE
 };
 
-/// How long one pair is measured. A round has three parts: latency both ways, put one way, put the
-/// other way; the bandwidth parts have a slot each, the latency part less.
+/// How long one pair is measured. A round has three parts: puts in one direction, puts in the other
+/// direction, latency in both directions. Each bandwidth part takes one slot, the latency part
+/// takes less.
 struct Effort {
   double slot_s = 0;             ///< duration of one bandwidth part
-  int passes = 1;                ///< over the whole schedule; the median counts
+  int passes = 1;                ///< passes over the whole schedule; the median over them counts
   std::size_t message_bytes = 0; ///< size of one put
-  int max_window = 8;            ///< puts in flight together at most
-  /// Puts of 8 bytes each, one after the other, after a quarter as many untimed ones.
+  int max_window = 8;            ///< maximum number of puts in flight
+  /// Number of timed puts of 8 bytes, one after the other; a quarter as many untimed ones precede
+  /// them.
   int latency_puts = 0;
 };
 
@@ -60,10 +64,10 @@ struct Effort {
 inline constexpr double default_budget_s = 120;
 inline constexpr double quick_budget_s = 20;
 
-/// The slots that fit the budget, of at most 50 ms (10 ms if quick); several passes where one takes
-/// little of it, because a repetition tells noise from a slow link.
+/// Chooses slots that fit the budget, of at most 50 ms (10 ms if quick). If one pass takes little
+/// of the budget there are several passes, because repetition tells noise from a slow link.
 Effort effort_for(int rounds, double budget_s, bool quick);
-/// The link time that it takes: slots and latencies of all rounds and passes.
+/// The link time of this effort: slots and latency parts of all rounds and passes.
 double link_time_s(const Effort& effort, int rounds);
 
 } // namespace shmemctl::fabric

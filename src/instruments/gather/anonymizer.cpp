@@ -35,7 +35,7 @@ std::uint64_t value_of(std::string_view hex) {
   return value;
 }
 
-/// As many digits as before, in capitals if those were.
+/// The value with the same number of digits as `before`, in upper case if `before` is.
 std::string hex_like(std::uint64_t value, std::string_view before) {
   const bool capitals = std::any_of(before.begin(), before.end(),
                                     [](char byte) { return byte >= 'A' && byte <= 'F'; });
@@ -55,7 +55,8 @@ void set_half(Bytes16& bytes, std::size_t first, std::uint64_t value) {
     bytes[i] = static_cast<std::uint8_t>(value & 0xff);
 }
 
-/// Accounts of distributions, and parts of paths that may equal a user's name.
+/// Whether the name is a standard account of distributions or a common part of paths, which a
+/// user's name may equal.
 bool is_common_word(std::string_view name) {
   static const std::set<std::string_view> words = {
       "root",  "daemon", "bin",   "sys",    "nobody", "mail",   "man",     "www-data", "backup",
@@ -94,7 +95,7 @@ unsigned Anonymizer::nibble(const std::string& prefix) {
   const std::string_view key(reinterpret_cast<const char*>(key_.data()), key_.size());
   const unsigned value = hmac_sha256(key, prefix)[0] & 0xfU;
   constexpr std::size_t max_nibbles = 1U
-                                      << 20; // a text of nothing but addresses needs no more memory
+                                      << 20; // a text that consists only of addresses needs no more
   if (nibbles_.size() < max_nibbles)
     nibbles_.emplace(prefix, value);
   return value;
@@ -106,7 +107,7 @@ std::uint64_t Anonymizer::scramble(std::uint64_t value, int bits, int kept, cons
   prefix += ':';
   for (int done = 0; done < bits; done += 4) {
     const auto original = static_cast<unsigned>(value >> (bits - done - 4) & 0xf);
-    // Bits of this nibble that stay.
+    // Number of leading bits of this nibble that are preserved.
     const int staying = std::clamp(kept - done, 0, 4);
     const unsigned mask = 0xfU >> staying;
     result = result << 4 | (original ^ (mask == 0 ? 0 : nibble(prefix) & mask));
@@ -141,13 +142,13 @@ std::uint32_t Anonymizer::ipv4(std::uint32_t address) {
       {0xac100000, 12, false}, // private
       {0xc0a80000, 16, false}, // private
       {0xa9fe0000, 16, false}, // link-local
-      {0x64400000, 10, false}, // shared by a provider's customers
+      {0x64400000, 10, false}, // shared address space of providers (RFC 6598)
   };
   for (const Range& range : ranges)
     if ((address ^ range.network) >> (32 - range.bits) == 0)
       return range.stays ? address
                          : static_cast<std::uint32_t>(scramble(address, 32, range.bits, "ipv4"));
-  // Public addresses get networks of 240.0.0.0/4, which are not in use.
+  // Public addresses are mapped to networks in 240.0.0.0/4, which is unused.
   const auto number = static_cast<std::uint32_t>(networks_.size());
   const std::uint32_t network = networks_.emplace(address >> 16, number).first->second;
   const auto low = static_cast<std::uint32_t>(scramble(address, 32, 16, "ipv4") & 0xffff);
@@ -158,21 +159,21 @@ std::uint64_t Anonymizer::mac(std::uint64_t address) {
   constexpr std::uint64_t all = 0xffffffffffffU, group = 0x010000000000U, local = 0x020000000000U;
   if (address == 0 || address == all || (address & group) != 0)
     return address;
-  // A GUID made of a MAC address may have the bit of local addresses inverted.
+  // The local bit may be inverted in a GUID that is derived from a MAC address.
   const std::uint64_t universal = address & ~local;
   const std::uint64_t changed = scramble(universal, 48, 0, "mac") & ~(local | group);
   return changed | (address & local);
 }
 
 std::uint64_t Anonymizer::guid(std::uint64_t guid) {
-  if (guid < 0x10000) // none, loopback, and small numbers that somebody has assigned by counting
+  if (guid < 0x10000) // none, loopback, and small numbers assigned by hand
     return guid;
   if ((guid >> 24 & 0xffff) == 0xfffe) { // EUI-64 of a MAC address
     const std::uint64_t address = mac((guid >> 40) << 24 | (guid & 0xffffff));
     return (address >> 24) << 40 | 0xfffe000000U | (address & 0xffffff);
   }
   const std::uint64_t changed = scramble(guid, 64, 0, "guid");
-  // Not by chance one that looks like a MAC address.
+  // The replacement must not look derived from a MAC address by chance.
   return (changed >> 24 & 0xffff) == 0xfffe ? changed ^ 0x1000000U : changed;
 }
 
@@ -188,7 +189,8 @@ std::array<std::uint8_t, 16> Anonymizer::gid(const Bytes16& gid) {
   }
   if (high >> 56 == 0xff) // multicast
     return result;
-  // fe80::/10 and fec0::/10 are kept whole if nothing follows; fc00::/7 is kept as far as it goes.
+  // fe80::/10 and fec0::/10 are kept whole if the other bits of this half are 0, otherwise only the
+  // prefix is kept, as for fc00::/7.
   const bool plain = (high & 0x003fffffffffffffU) == 0;
   const int kept = high >> 54 == 0x3fa || high >> 54 == 0x3fb ? (plain ? 64 : 10)
                    : high >> 57 == 0x7e                       ? 8
@@ -198,7 +200,7 @@ std::array<std::uint8_t, 16> Anonymizer::gid(const Bytes16& gid) {
   return result;
 }
 
-/// Goes through a text once; at each place where a word begins it tries all forms.
+/// Scans a text once; wherever a word begins it tries all forms of names and addresses.
 class Anonymizer::Scanner {
 public:
   Scanner(Anonymizer& owner, std::string_view text, bool is_path)
@@ -248,7 +250,7 @@ private:
     return end - from;
   }
 
-  /// "GPU-5a1c...": a prefix of a UUID of any length, or a whole one without a word before it.
+  /// Replaces a whole UUID, or one of any length behind "GPU-" or "MIG-": "GPU-5a1c...".
   bool replace_uuid() {
     static constexpr std::size_t groups[] = {8, 4, 4, 4, 12};
     std::size_t place = at_;
@@ -277,8 +279,8 @@ private:
     return put(end - at_, shown);
   }
 
-  /// Groups of hexadecimal digits between colons: MAC addresses (6 of 2 digits), hardware addresses
-  /// of IPoIB (20 of 2), GUIDs (4 of 4, or 8 of 2) and IPv6 addresses.
+  /// Replaces groups of hexadecimal digits between colons: MAC addresses (6 groups of 2 digits),
+  /// hardware addresses of IPoIB (20 of 2), GUIDs (4 of 4, or 8 of 2) and IPv6 addresses.
   bool replace_colons() {
     std::size_t end = at_;
     while (end < text_.size() && (is_hex(text_[end]) || text_[end] == ':'))
@@ -347,7 +349,8 @@ private:
     return shown;
   }
 
-  /// Versions have four numbers, too: "libcublas.so.12.4.5.8", "MLNX_OFED-5.8-3.0.7.0".
+  /// Replaces an IPv4 address, but not a version of four numbers: "libcublas.so.12.4.5.8",
+  /// "MLNX_OFED-5.8-3.0.7.0".
   bool replace_ipv4() {
     if (is_path_ || !is_digit(text_[at_]) || before() == '.' || before() == '-' ||
         before() == '+' || (before() == '/' && (at_ < 2 || text_[at_ - 2] != '/')))
@@ -373,7 +376,7 @@ private:
                                       changed >> 8 & 0xff, changed & 0xff));
   }
 
-  /// "version 9.1.0.70", "Version: 9.1.0.70"
+  /// Whether the word "version" precedes the numbers: "version 9.1.0.70", "Version: 9.1.0.70".
   bool version_leads() const {
     std::size_t end = at_;
     while (end > 0 && (text_[end - 1] == ' ' || text_[end - 1] == ':' || text_[end - 1] == '='))
@@ -400,13 +403,13 @@ private:
     return false;
   }
 
-  /// Interfaces and RDMA devices that are named by their address: "enx0c42a1657a36".
+  /// Replaces names of interfaces and RDMA devices that contain their address: "enx0c42a1657a36".
   bool replace_interface() {
     for (const std::string_view prefix : {"enx", "wlx", "ibx", "rocex", "iwx", "opax"}) {
       if (text_.substr(at_, prefix.size()) != prefix)
         continue;
       const std::size_t from = at_ + prefix.size(), run = hex_run(from);
-      // "rocex0c42a1657a36p1s0" goes on.
+      // The name may continue: "rocex0c42a1657a36p1s0".
       const std::string_view hex = text_.substr(from, run);
       if (run == 12)
         return put(prefix.size() + run,
@@ -418,7 +421,8 @@ private:
     return false;
   }
 
-  /// The longest name of a host or a user that is whole here: "ann" is not in "anna" and "ann_1".
+  /// Replaces the longest known name of a host or user that is a whole word here: "ann" is not
+  /// found in "anna" or "ann_1".
   bool replace_name() {
     for (auto size = owner_.name_sizes_.rbegin(); size != owner_.name_sizes_.rend(); ++size) {
       if (*size > text_.size() - at_ || is_word(at(at_ + *size)))

@@ -1,4 +1,4 @@
-// Replaces what tells which machine and whose job a text is about: names and addresses.
+// Replaces the names and addresses in a text that identify the machine and the job's owner.
 #pragma once
 
 #include <array>
@@ -12,52 +12,53 @@
 
 namespace shmemctl::gather {
 
-/// The same name or address becomes the same replacement wherever and however it is written: a MAC
-/// address in an interface's name, in a GUID and in a GID; an IPv4 address in digits, in
-/// /proc/PID/net/tcp and in a GID of RoCE v2. Addresses that share their first digits share those
-/// of their replacements, so that networks stay networks. What an address is stays: loopback,
-/// link-local, private, multicast and unspecified addresses remain that.
+/// The same name or address gets the same replacement wherever and however it is written: a MAC
+/// address in an interface name, in a GUID and in a GID; an IPv4 address in dotted form, in
+/// /proc/PID/net/tcp and in a GID of RoCE v2. Addresses with the same leading digits get
+/// replacements with the same leading digits, so that networks are preserved. The type of an
+/// address is preserved: loopback, link-local, private, multicast and unspecified.
 ///
-/// Without the key, which nobody keeps, replacements do not lead back.
+/// Nobody keeps the key, and without it the replacements cannot be reversed.
 class Anonymizer {
 public:
-  /// @param key makes replacements; the same key makes the same ones
+  /// @param key determines the replacements; the same key gives the same ones
   explicit Anonymizer(const Secret& key) : key_(key) {}
 
-  /// Replaces a host's name by "host1", "host2", ... by order of these calls; of "a.b.c" also "a".
-  /// Names of fewer than two letters, and "localhost", are not replaced.
+  /// Replaces a host's name by "host1", "host2", ... in the order of these calls; for "a.b.c" also
+  /// "a". Names with fewer than two letters and "localhost" are not replaced.
   void add_host(const std::string& name);
-  /// Replaces a user's name by "user1", ... Names of the system's own users (root, nobody) and
-  /// those that are in paths on every machine (cuda, lib) are kept.
+  /// Replaces a user's name by "user1", ... System users (root, nobody) and names that occur in the
+  /// paths of every machine (cuda, lib) are kept.
   void add_user(const std::string& name);
 
-  /// All of it, in any text. `IPv4` addresses look like versions of four numbers: they are
-  /// replaced where no word, version or path leads to them.
+  /// Replaces names and addresses of all types in any text. Version numbers may look like IPv4
+  /// addresses, so four numbers that follow a word, a version or a path are not replaced.
   std::string text(std::string_view text);
-  /// Names, MAC addresses and UUIDs, in the name of a file or a path.
+  /// Replaces names, MAC addresses and UUIDs in a file name or path.
   std::string path(std::string_view path);
 
   std::uint32_t ipv4(std::uint32_t address);
   /// 48 bits.
   std::uint64_t mac(std::uint64_t address);
-  /// A GUID, or the second half of a GID or an IPv6 address. One that is made of a MAC address is
-  /// made of that one's replacement.
+  /// A GUID, or the second half of a GID or IPv6 address. If it is derived from a MAC address, so
+  /// is its replacement from the replacement of that address.
   std::uint64_t guid(std::uint64_t guid);
   /// A GID or an IPv6 address.
   std::array<std::uint8_t, 16> gid(const std::array<std::uint8_t, 16>& gid);
-  /// Hexadecimal digits, of a UUID or a part of one from its first digit on.
+  /// Replaces hexadecimal digits: a UUID, or a part of one that starts with its first digit.
   std::string digits(std::string_view hex, const char* domain);
 
 private:
   class Scanner;
 
-  /// `bits` bits of `value`, of which the first `kept` stay; each nibble depends on those before.
+  /// Replaces the `bits` low bits of `value`, of which the first `kept` are preserved. The
+  /// replacement of each nibble depends on the nibbles before it.
   std::uint64_t scramble(std::uint64_t value, int bits, int kept, const char* domain);
   unsigned nibble(const std::string& prefix);
   std::string scan(std::string_view text, bool is_path);
 
   Secret key_;
-  std::map<std::string, std::string> names_; ///< by the name
+  std::map<std::string, std::string> names_; ///< by name: the replacement
   std::set<std::size_t> name_sizes_;
   int hosts_ = 0, users_ = 0;
   std::map<std::string, unsigned> nibbles_;

@@ -15,7 +15,7 @@ namespace shmemctl::gather {
 namespace {
 
 constexpr std::uint64_t max_text_bytes = 256U << 20;
-/// Longer ones are mangled names of functions: no variable is called so.
+/// Longer identifiers are mangled function names; no variable has such a long name.
 constexpr std::size_t longest_identifier = 80;
 
 bool is_identifier(char byte) {
@@ -31,7 +31,7 @@ bool has_version(std::string_view text) {
          text.find_first_of(" /%") == std::string_view::npos;
 }
 
-/// What is kept of a text; "" if nothing is.
+/// The part of a text that is kept; "" if nothing is.
 std::string kept_of(std::string_view text, std::string_view marker) {
   if (const std::size_t at = marker.empty() ? std::string_view::npos : text.find(marker);
       at != std::string_view::npos)
@@ -45,7 +45,7 @@ std::string kept_of(std::string_view text, std::string_view marker) {
   const std::string_view end = text.substr(start);
   if (end.size() < 2 || end.size() > longest_identifier || starts_with(end, "_Z"))
     return {};
-  // Whether it is all of its text makes a difference for who reads it.
+  // The blank marks an identifier that is not the whole text, because readers distinguish the two.
   return start == 0 ? std::string(end) : " " + std::string(end);
 }
 

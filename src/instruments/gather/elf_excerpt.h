@@ -1,4 +1,4 @@
-// A small ELF file that says about itself what a large library says.
+// Reduces a large library to a small ELF file with the same facts.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace shmemctl::gather {
 
-/// Of a library of any size, a file without code that read_elf() understands as the same: its name,
-/// build ID, needed libraries and symbol versions; and of its texts, if its kind's are read, the
-/// identifiers at their ends, the versions, and nothing else. "" for what is not a 64-bit
-/// little-endian ELF file.
-/// @param kind null for a library whose texts nobody reads
+/// Returns a file without code for which read_elf() gives the same facts as for the library: name,
+/// build ID, needed libraries and symbol versions. If texts of this kind of library are read, it
+/// also contains the identifiers at the ends of the texts and the versions, and no other text.
+/// Returns "" if the input is not a 64-bit little-endian ELF file.
+/// @param kind nullptr for a library whose texts nobody reads
 std::string elf_excerpt(const libraries::ReadAt& read_at, const libraries::LibraryKind* kind);
 
 } // namespace shmemctl::gather

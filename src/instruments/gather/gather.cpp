@@ -189,7 +189,7 @@ std::optional<Node> recorded_node(const Sysroot& sysroot) {
   if (sysroot.live() || !sysroot.exists(node_path))
     return std::nullopt;
   Node node = read_report(sysroot.read(node_path, max_input_bytes).value_or(""), sysroot.root());
-  node.format = "sysroot"; // its files are those of a machine, not of a report
+  node.format = "sysroot"; // its files are those of a machine, not a report
   return node;
 }
 
@@ -202,7 +202,7 @@ std::optional<LiveResults> recorded_results(const Sysroot& sysroot) {
 std::optional<RecordedNvshmem> recorded_nvshmem(const Sysroot& sysroot) {
   if (sysroot.live())
     return std::nullopt;
-  std::map<std::array<int, 3>, std::string> releases; // with the machines that have the release
+  std::map<std::array<int, 3>, std::string> releases; // release -> origin
   const auto add = [&releases](const libraries::Libraries& all, const std::string& who) {
     for (const auto& library : all)
       if (std::string_view(library->kind->id) == "nvshmem-host")

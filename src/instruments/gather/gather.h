@@ -1,4 +1,5 @@
-// `gather`: a machine as an archive, and what topo, doctor and inspect take from one.
+// `gather`: records a machine as an archive, and reads the parts of one that topo, doctor and
+// inspect use.
 #pragma once
 
 #include <array>
@@ -17,13 +18,13 @@
 
 namespace shmemctl::gather {
 
-/// What calls on the machine itself have found, and the files of the archive do not give: only
-/// there is a GPU driver to ask.
+/// Results that only calls on the machine itself give, such as those of a GPU driver, and that the
+/// files of the archive do not contain.
 struct LiveResults {
-  Environment environment;                   ///< environment for doctor
+  Environment environment;                   ///< environment variables for doctor
   std::map<std::string, CheckResult> checks; ///< doctor's checks, by their id
   Findings findings;                         ///< findings of inspect
-  std::set<std::string> finding_ids;         ///< ids of inspect's `findings`, all of them
+  std::set<std::string> finding_ids;         ///< ids of all findings of inspect
 };
 
 struct GatherRequest {
@@ -33,41 +34,41 @@ struct GatherRequest {
 };
 
 struct Gathered {
-  std::string archive; ///< read_archive() reads it
+  std::string archive; ///< the archive, as read_archive() reads it
   std::size_t files = 0;
   std::size_t processes = 0;
-  std::size_t results = 0;           ///< checks and findings that cannot be derived from its files
-  std::vector<std::string> left_out; ///< paths that are too long, or too many
+  std::size_t results = 0; ///< number of recorded checks and findings that its files do not give
+  std::vector<std::string> left_out; ///< paths that were too long or exceeded the limits
 };
 
-/// Records the machine under `sysroot`. Runs doctor's checks and inspect there and then over what
-/// was recorded, and adds the results that differ.
-/// @param phase called with what is done next
+/// Records the machine below `sysroot`. Runs doctor's checks and inspect there and again on the
+/// recording, and adds the results that differ.
+/// @param phase called with a description of the next step
 Gathered gather(const Sysroot& sysroot, const GatherRequest& request,
                 const std::function<void(const std::string&)>& phase);
 
-/// The node as the machine itself knew it, NVML included; empty if the root has none: then
-/// read_machine() reads it from the files. Throws Error (usage) if it is damaged.
+/// The node model as the machine itself computed it, with NVML. Empty if the root has none; then
+/// read_machine() reads the node from the files. Throws Error (usage) if it is damaged.
 std::optional<Node> recorded_node(const Sysroot& sysroot);
-/// Empty if the root has none. Throws Error (usage) if they are damaged.
+/// The recorded LiveResults. Empty if the root has none. Throws Error (usage) if they are damaged.
 std::optional<LiveResults> recorded_results(const Sysroot& sysroot);
 
-/// The release of NVSHMEM of a recorded node: the one that its processes have loaded, else the one
-/// that is installed.
+/// The NVSHMEM release of a recorded node: the one that its processes have loaded or, if there is
+/// none, the installed one.
 struct RecordedNvshmem {
-  std::optional<std::array<int, 3>> release; ///< empty: there are several
+  std::optional<std::array<int, 3>> release; ///< empty if there are several
   std::string origin;                        ///< "loaded by PID 4000", "installed", "3.4.5, 3.5.19"
 };
 /// Empty for the live machine, and if no release is known.
 std::optional<RecordedNvshmem> recorded_nvshmem(const Sysroot& sysroot);
 
-/// `findings` with those of the recorded ids as they were on the machine.
+/// Replaces the findings in `findings` that have a recorded id by those recorded on the machine.
 Findings with_recorded(Findings findings, const LiveResults& results);
 
-/// As recorded_results() reads them.
+/// The text that recorded_results() reads.
 std::string results_text(const LiveResults& results);
-/// Throws Error (usage).
-/// @param subject the archive's name, for the message
+/// Reads results_text(). Throws Error (usage) if the text is damaged.
+/// @param subject the archive's name, for the error message
 LiveResults parse_results(const std::string& text, const std::string& subject);
 
 } // namespace shmemctl::gather

@@ -152,7 +152,7 @@ const std::vector<RecordedFiles>& recorded_files() {
       {"{libraries}/libgdrapi.so*", library},
       {"{libraries}/libnccl*.so*", library},
       {"{libraries}/libnvshmem*.so*", library},
-      // Processes of jobs. What they have mapped follows their maps.
+      // Processes of jobs; the recorder adds their mapped libraries.
       {"/proc/{child}/stat"},
       {"/proc/{pid}/status"},
       {"/proc/{pid}/cmdline", command},

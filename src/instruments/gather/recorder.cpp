@@ -66,8 +66,8 @@ std::string short_command(std::string_view content) {
   return text;
 }
 
-/// Replaces an address as /proc/net/tcp and tcp6 write it: 32-bit values in the byte order of the
-/// machine, in hexadecimal.
+/// Replaces an address in the format of /proc/net/tcp and tcp6: hexadecimal 32-bit values in host
+/// byte order.
 std::string replaced_address(std::string_view text, Anonymizer& names) {
   const std::size_t colon = text.find(':');
   std::array<std::uint8_t, 16> bytes{};
@@ -120,7 +120,7 @@ void Recorder::choose_processes() {
       pids_.insert(pid);
   }
   children_ = pids_;
-  for (bool grew = true; grew;) { // a child process may have a lower number than its parent
+  for (bool grew = true; grew;) { // a child may have a lower PID than its parent
     grew = false;
     for (const auto& [pid, stat] : all)
       if (children_.count(stat.parent) != 0 && children_.insert(pid).second)
@@ -139,7 +139,7 @@ void Recorder::learn_names() {
     for (std::size_t i = 1; i < words.size(); ++i)
       names_->add_host(words[i]);
   });
-  // People, and those whose processes are recorded.
+  // Accounts of people, and of users whose processes are recorded.
   std::set<std::string> users;
   for (const int pid : pids_)
     if (const auto user = inspect::user_of(sysroot_, pid))
@@ -152,7 +152,8 @@ void Recorder::learn_names() {
     if (users.count(fields[2]) != 0 || (number >= 1000 && number < 65534))
       names_->add_user(fields[0]);
   });
-  // Of users that a directory service has: the names of homes, and what the job's variables say.
+  // Users that only a directory service knows: names of home folders, and names in the job's
+  // variables.
   for (const std::string& name : sysroot_.list("/home"))
     names_->add_user(name);
   for (const int pid : pids_) {
@@ -318,7 +319,7 @@ void Recorder::record_file(const std::string& path, const RecordedFiles& row) {
     return record_library(path);
   FileContent content = sysroot_.read_or_reason(path, max_file_bytes);
   if (content.error_number != 0 && !is_refusal(content.error_number))
-    return; // if the file is missing, the archive says no more than the machine
+    return; // a missing file is missing in the archive as well
   std::string kept = treated(content.bytes, path, row);
   if (kept.empty() && row.treatment == Treatment::lines)
     return;
@@ -450,7 +451,7 @@ void Recorder::record_mapped_libraries() {
       sysroot_.live() ? sysroot_.read_link("/proc/self/ns/mnt").value_or("") : "";
   for (const int pid : pids_) {
     const auto files = inspect::read_maps(sysroot_, pid);
-    // The same test as that of inspect: a process may see other files.
+    // The same test as in inspect: a process may see other files.
     const bool elsewhere = sysroot_.live()
                                ? sysroot_.read_link(proc(pid) + "/ns/mnt").value_or(own) != own
                                : sysroot_.is_directory(proc(pid) + "/root");
@@ -468,7 +469,7 @@ void Recorder::record_mapped_libraries() {
         int error_number = 0;
         const std::string inside = proc(pid) + "/root" + file.path;
         const FileDescriptor open = sysroot_.open(inside, error_number);
-        // The links within that root are not ours to follow.
+        // Links within that root are not followed.
         if (open || is_refusal(error_number))
           put_file(inside,
                    open

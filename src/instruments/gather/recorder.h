@@ -1,4 +1,4 @@
-// Reads the files of the allow-list into a tree, with names and addresses replaced.
+// Reads the files of the allow-list into a tree and replaces names and addresses in them.
 #pragma once
 
 #include <map>
@@ -18,19 +18,19 @@ namespace shmemctl::gather {
 /// Records one machine once.
 class Recorder {
 public:
-  /// @param sysroot the live machine, or a copy; outlives this
-  /// @param names null: nothing is replaced. Gets the names of the host and of users
+  /// @param sysroot the live machine or a copy; must outlive this object
+  /// @param names receives the names of the host and of users; nullptr if nothing is replaced
   Recorder(const Sysroot& sysroot, Anonymizer* names);
 
-  /// All rows of recorded_files(), the libraries of processes and the packages that own them, and
-  /// the messages of the kernel's log that its catalogue has.
+  /// Records all rows of recorded_files(), the libraries of processes, the packages that own them,
+  /// and the messages of the kernel log that the catalogue contains.
   void record();
-  /// A file of our own: "/shmemctl/node.json".
+  /// Adds a file that does not come from the machine: "/shmemctl/node.json".
   void add(const std::string& path, const std::string& content);
-  /// Paths that read_archive() would not accept, and that are not in the tree.
+  /// Paths that are missing in the tree because read_archive() would not accept them.
   const std::vector<std::string>& left_out() const { return left_out_; }
   const FileTree& tree() const { return tree_; }
-  /// How many processes of jobs there are.
+  /// Number of processes of jobs.
   std::size_t processes() const { return pids_.size(); }
 
   std::string text(std::string_view text) {
@@ -60,7 +60,8 @@ private:
   std::string treated_sockets(std::string_view content, const std::string& path);
   std::string treated_users(std::string_view content) const;
 
-  /// Records the links on the way to a path; the path without links, "" if there is nothing.
+  /// Records the links on the way to a path. Returns the path without links, "" if it does not
+  /// exist.
   std::string enter(const std::string& path);
   void put(const std::string& path, FileEntry entry);
   void put_file(const std::string& path, std::string content, int error_number = 0);
@@ -69,7 +70,7 @@ private:
   Anonymizer* names_;
   FileTree tree_;
   std::set<int> pids_, children_;
-  std::map<std::string, std::string> entered_; ///< folders: without links
+  std::map<std::string, std::string> entered_; ///< by folder: its path without links
   std::set<std::string> mapped_;               ///< paths of libraries, as processes see them
   std::vector<std::string> left_out_;
 };

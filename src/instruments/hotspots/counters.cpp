@@ -153,7 +153,7 @@ constexpr std::uint64_t two_to_32 = std::uint64_t{1} << 32;
 constexpr std::uint64_t port_data_word_bytes = 4; ///< unit of port_xmit_data and port_rcv_data
 
 /// Bit widths of IBA's PortCounters attribute (volume 1, 16.1.3.5), which saturate at their
-/// maximum. Where the device has wider ones (PortCountersExtended), sysfs shows those.
+/// maximum. If the device has wider counters (PortCountersExtended), sysfs shows those.
 int width_of(const std::string& counter) {
   static constexpr std::array<std::pair<std::string_view, int>, 11> widths = {{
       {"symbol_error", 16},

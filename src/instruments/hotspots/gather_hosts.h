@@ -18,7 +18,7 @@ namespace shmemctl {
 std::size_t max_part_bytes(int n_pes);
 /// The object with key "totals", of about `max_bytes`: the least informative counters are omitted.
 std::string with_totals(nlohmann::json object, const NodeTotals& totals, std::size_t max_bytes);
-/// A PE of that host sent a message that cannot be parsed.
+/// The Error for a message of a PE of that host that cannot be parsed.
 Error bad_part(const std::string& host);
 
 /// Where a PE runs, as a message, and parsed from one.

@@ -259,7 +259,7 @@ Finding hotspot_of(const PortLoad& load, const std::vector<const LoadGroup*>& gr
           hotspot_fix(load)};
 }
 
-/// Part of a group's load that the busiest port has; 0 if there is no load.
+/// The busiest port's share of the group's load; 0 if there is no load.
 double busiest_share(const Hotspots& hotspots, const LoadGroup& group) {
   double all = 0, most = 0;
   for (const std::size_t member : group.members) {
@@ -270,7 +270,8 @@ double busiest_share(const Hotspots& hotspots, const LoadGroup& group) {
   return all > 0 ? most / all : 0;
 }
 
-/// The group of what the same ports send, if they send evenly while one port receives nearly all.
+/// The group of the same ports in the sending direction, if they send evenly while one port
+/// receives nearly all; otherwise nullptr.
 const LoadGroup* even_senders(const Hotspots& hotspots, const LoadGroup& received) {
   constexpr double nearly_all = 0.9, spread_out = 0.6;
   if (received.direction != WireDirection::received || received.kind != "node" ||

@@ -29,7 +29,7 @@ struct Hotspots {
   std::vector<UnavailableCounter> unavailable;
 };
 
-/// What was counted on one host. Groups are not judged yet, and `pes` are empty.
+/// The loads and signs of one host. Groups are not judged yet, and `pes` are empty.
 Hotspots read_hotspots(const NodeTotals& totals, const std::string& host,
                        const NicThresholds& thresholds);
 /// Merges another host's verdict; call judge_groups() afterwards.

@@ -12,7 +12,7 @@ namespace shmemctl {
 
 /// One line of the thresholds file: more than `limit` in `per_s` seconds is a finding.
 struct CounterRule {
-  std::string counter; ///< may hold one *
+  std::string counter; ///< may contain one *
   double limit = 0;
   double per_s = 0; ///< 1, 60, 3600; 0: independent of the time
   Severity severity = Severity::warning;

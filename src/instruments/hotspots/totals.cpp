@@ -21,7 +21,7 @@ double min_window_s(const MeasuredPort& port) {
   return std::max(0.02, 2 * port.lifespan_s);
 }
 
-/// Maximum bytes in that time; empty if the rate is not known.
+/// The maximum number of bytes that the link carries in that time; empty if its rate is not known.
 std::optional<double> max_bytes(const MeasuredPort& port, const std::string& counter,
                                 double window_s) {
   if (!port.link_Gbps || !ends_with(counter, "_bytes"))
@@ -29,7 +29,8 @@ std::optional<double> max_bytes(const MeasuredPort& port, const std::string& cou
   return *port.link_Gbps / 8 * 1e9 * window_s;
 }
 
-/// All ones: where a counter of some width may saturate, also when it counts units of 4 bytes.
+/// Whether all bits of the value, or of its count of 4-byte units, are ones: a counter of some
+/// width may have saturated there.
 bool may_be_stuck(std::uint64_t value) {
   return (value & (value + 1)) == 0 || ((value / 4) & (value / 4 + 1)) == 0;
 }
@@ -291,9 +292,9 @@ double rate_of(const CounterTotal& total) {
   return static_cast<double>(*total.delta) / total.window_s;
 }
 
-/// The counter was read as often as its port's first one, and has nothing else to report. If the
-/// first has a peak, this one's peak is its mean rate: there were only two readings, or it did not
-/// change.
+/// Whether the counter was read as often as its port's first one and needs no members of its own.
+/// If the first counter has a peak, the peak of this one must be its mean rate: there were only two
+/// readings, or it did not change.
 bool is_plain(const CounterTotal& total, const CounterTotal& first) {
   if (!total.before || !total.after || !total.delta || *total.delta < 0 || !total.problem.empty() ||
       *total.before + static_cast<std::uint64_t>(*total.delta) != *total.after ||

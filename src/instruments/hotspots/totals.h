@@ -1,4 +1,4 @@
-// Sums of counters over a run, and their JSON form in which PEs exchange them.
+// Sums of counters over a run, and the JSON form in which PEs exchange them.
 #pragma once
 
 #include <cstddef>

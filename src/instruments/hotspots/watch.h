@@ -19,7 +19,7 @@ struct WatchFacts {
   std::string mode; ///< as in the schema
   int samples = 0;
   std::optional<double> interval_s, core_share;
-  std::vector<std::string> argv; ///< argv of the command, if there was one
+  std::vector<std::string> argv; ///< argv of the watched command, if there is one
   std::optional<CommandEnd> command;
 };
 

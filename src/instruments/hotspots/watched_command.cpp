@@ -92,7 +92,7 @@ void WatchedCommand::kill_all() const {
 }
 
 void WatchedCommand::end_rest() const {
-  constexpr double last_resort_s = 10; // wait for the kernel to end what got SIGKILL
+  constexpr double last_resort_s = 10; // maximum wait for the kernel to end killed processes
   constexpr std::chrono::milliseconds look_again{10};
   if (!keeper_ || !keeper_->signal_all(SIGTERM))
     return;

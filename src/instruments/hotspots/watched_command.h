@@ -17,7 +17,7 @@
 namespace shmemctl {
 
 struct CommandEnd {
-  std::optional<int> exit_code; ///< nothing if a signal ended it
+  std::optional<int> exit_code; ///< empty if a signal ended it
   std::string signal;           ///< "SIGKILL"; "" if it exited
   bool timed_out = false;
   double time_s = 0;
@@ -32,7 +32,8 @@ public:
   CommandKeeper();
   /// The environment with the variable by which the guard recognises the command's processes.
   Environment marked(Environment environment) const;
-  /// Sends a signal to every living process of the command (0: none); false if there is none.
+  /// Sends a signal to every living process of the command; 0 sends nothing and only tests for
+  /// them. Returns false if there is no such process.
   bool signal_all(int signal) const;
 
 private:
@@ -66,10 +67,11 @@ public:
   void wait(double max_s) const;
   /// How it ended. Only after ended().
   const CommandEnd& end() const { return end_; }
-  /// Its time is over: sends SIGTERM, and SIGKILL 3 s later. Call repeatedly until ended().
+  /// Ends the command after its timeout: sends SIGTERM, and SIGKILL 3 s later. Call repeatedly
+  /// until ended().
   void time_out();
-  /// Any thread: forwards a signal, unless the terminal has sent it to the command as well. A
-  /// second one becomes SIGKILL.
+  /// Forwards a signal to the command, unless the terminal has sent it there as well. The second
+  /// signal is replaced by SIGKILL. May be called from any thread.
   void hand_on(int signal, bool from_terminal);
   /// True once a signal was forwarded.
   bool interrupted() const { return interruptions_.load() > 0; }

@@ -14,7 +14,7 @@ namespace shmemctl::inspect {
 
 namespace {
 
-/// Names as /proc/PID/stat has them.
+/// Whether the name, as in /proc/PID/stat, is that of a compiler.
 bool is_compiler(std::string_view name) {
   static const std::set<std::string_view> names = {
       "nvcc",    "cicc",  "ptxas",   "fatbinary",  "nvlink", "cudafe++", "ninja",
@@ -22,7 +22,7 @@ bool is_compiler(std::string_view name) {
   return names.count(name) != 0;
 }
 
-/// The wait of the thread by which the process is known: the first.
+/// The wait of the first thread, which stands for the process.
 std::string wait_of(const Process& process) {
   for (const Thread& thread : process.threads) {
     if (thread.state == 'R')
@@ -104,10 +104,10 @@ Members those(const Members& members, Doing doing) {
   return found;
 }
 
-/// Local ranks that a host lacks: "3, 5", "3 on node7". Whether a whole host is missing is not
-/// known: inspect may run on some of a job's hosts only.
+/// The local ranks that are missing on a host: "3, 5", "3 on node7". A missing host is not
+/// detected, because inspect may run on only some of a job's hosts.
 std::string missing_ranks(const Members& members) {
-  // the ranks that are present, and how many there should be
+  // by host: the local ranks that are present, and the expected number
   std::map<std::string, std::pair<std::set<int>, int>> hosts;
   for (const JobMember* member : members) {
     std::pair<std::set<int>, int>& host = hosts[member->host];
@@ -123,7 +123,7 @@ std::string missing_ranks(const Members& members) {
   return join(missing, ", ");
 }
 
-/// The verdict names this member.
+/// Makes this member the one that the verdict names.
 void await(JobVerdict& job, const JobMember& member) {
   job.awaited = member.pid;
   job.awaited_rank = member.rank;
@@ -136,8 +136,8 @@ bool has_busy_gpu(const JobMember* member) {
   return member->activity.gpu_busy_percent.value_or(0) >= busy_percent;
 }
 
-/// @param sampled the driver has figures of other ranks: then it has none of this one because no
-///                kernel of it ran lately
+/// @param sampled whether the driver has samples of other ranks. Then a rank without a sample has
+///                not run a kernel lately
 bool has_idle_gpu(const JobMember* member, bool sampled) {
   const Activity& activity = member->activity;
   return activity.gpu_busy_percent ? *activity.gpu_busy_percent <= idle_percent
@@ -156,13 +156,13 @@ void guess(JobVerdict& job, const JobMember& awaited, std::string verdict) {
   job.guess = true;
 }
 
-/// The other one of two; null if there are more.
+/// The other of two members; nullptr if there are not exactly two.
 const JobMember* other_of_two(const Members& members, const JobMember* one) {
   return members.size() != 2 ? nullptr : members[members.front() == one ? 1 : 0];
 }
 
-/// What GPUs show and CPUs do not: ranks that wait in a kernel have a busy one. Whether it is
-/// told.
+/// Judges by the GPUs, because ranks that wait in a kernel keep their GPU busy, which their CPUs do
+/// not show. Returns whether it has set a verdict.
 bool judge_by_gpus(JobVerdict& job, const Members& members) {
   const bool sampled = any_sample(members);
   const auto busy = std::count_if(members.begin(), members.end(), has_busy_gpu);
@@ -176,7 +176,7 @@ bool judge_by_gpus(JobVerdict& job, const Members& members) {
         fmt::format("{} {} and its GPU is idle ({})", named(**idle), why(**idle),
                     percent ? fmt::format("{}%", *percent) : "no sample of its kernels");
     const JobMember* other = other_of_two(members, *idle);
-    // Two that take turns, as stages of a pipeline do, look the same for a moment.
+    // Two ranks that take turns, like stages of a pipeline, look the same for a moment.
     guess(job, **idle,
           other != nullptr
               ? fmt::format("{}, while kernels of rank {} run: perhaps rank {} waits for it",
@@ -196,13 +196,13 @@ bool judge_by_gpus(JobVerdict& job, const Members& members) {
   return nothing_moves;
 }
 
-/// Whether the call in which it sleeps is one that waits for messages or connections. select() is
-/// not among them: interpreters sleep by it.
+/// Whether the process sleeps in a call that waits for messages or connections. select() is not
+/// included, because interpreters use it to sleep.
 bool sleeps_for_a_message(const Activity& activity) {
   static const std::set<std::string_view> calls = {
       "poll",    "ppoll",    "epoll_wait", "epoll_pwait", "epoll_pwait2",  "recvfrom",
       "recvmsg", "recvmmsg", "accept",     "accept4",     "io_uring_enter"};
-  // The kernel's functions, where the number of the call is not readable.
+  // Functions of the kernel, for when the number of the call is not readable.
   static const std::set<std::string_view> functions = {
       "ep_poll",      "do_poll",    "do_sys_poll",     "poll_schedule_timeout",
       "sk_wait_data", "wait_woken", "inet_csk_accept", "__skb_wait_for_more_packets"};
@@ -211,9 +211,9 @@ bool sleeps_for_a_message(const Activity& activity) {
   return calls.count(first) != 0 || functions.count(first) != 0;
 }
 
-/// Judges two ranks, of which one sleeps, and its GPU is idle, while the other one is busy. A rank
-/// that sleeps until a message comes may be waiting for the other one. Returns whether the verdict
-/// names them.
+/// Judges two ranks of which one sleeps with an idle GPU while the other is busy. No verdict if the
+/// sleeping rank waits for a message, because it may be waiting for the other one. Returns whether
+/// it has set a verdict.
 bool judge_pair(JobVerdict& job, const Members& waiting, const Members& running) {
   if (waiting.size() != 1 || running.size() != 1)
     return false;
@@ -231,7 +231,7 @@ bool judge_pair(JobVerdict& job, const Members& waiting, const Members& running)
 }
 
 void judge(JobVerdict& job, const Members& members, bool whole) {
-  // What certainly holds the others up comes first.
+  // States that certainly block the others are checked first.
   for (const Doing doing : {Doing::ended, Doing::stopped, Doing::compiles, Doing::blocked}) {
     const Members found = those(members, doing);
     if (found.empty() || found.size() == members.size())
@@ -299,7 +299,7 @@ ProcessTable read_process_table(const Sysroot& sysroot) {
 Activity activity_of(const Process& process, const ProcessTable& all, std::optional<double> cpus) {
   Activity activity;
   activity.cpus = cpus;
-  // A child may have a lower number than its parent: until nothing is added.
+  // A child may have a lower PID than its parent, so repeat until nothing is added.
   std::set<int> family = {process.pid};
   for (bool grew = true; grew;) {
     grew = false;

@@ -1,4 +1,5 @@
-// Which processes compute, compile or wait, and for which rank the ranks of a job wait.
+// Determines which processes compute, compile or wait, and which rank the other ranks of a job wait
+// for.
 #pragma once
 
 #include <map>
@@ -15,9 +16,9 @@ namespace shmemctl::inspect {
 
 enum class Doing {
   runs,     ///< a thread of the process has a CPU: it computes, or polls
-  compiles, ///< a compiler is among its descendants
+  compiles, ///< a descendant of the process is a compiler
   waits,    ///< all its threads sleep
-  blocked,  ///< in a call of the kernel that no signal ends (state D)
+  blocked,  ///< in a system call that no signal interrupts (state D)
   stopped,  ///< by a signal or a debugger
   ended     ///< its parent has not collected its exit status
 };
@@ -29,19 +30,21 @@ struct Activity {
   std::string wait;           ///< "futex (futex_wait_queue)"; "" if it does not wait
   std::optional<double> cpus; ///< CPUs that it used while it was watched
   std::vector<std::pair<int, std::string>> compilers; ///< PID and name
-  /// How busy its kernels keep the GPU that it uses most; empty if that is unknown.
+  /// How busy its kernels keep the GPU that it uses most, in percent; empty if unknown.
   std::optional<unsigned> gpu_busy_percent = std::nullopt;
-  /// It has a context on a GPU, and the driver has no figure of how busy its kernels keep that.
+  /// The process has a context on a GPU, but the driver does not report how busy its kernels keep
+  /// that GPU.
   bool gpu_without_sample = false;
-  /// Whether its NIC ports or its GPU's NVLinks carried data in the window; empty if unknown.
+  /// Whether its NIC ports or the NVLinks of its GPU carried data in the window; empty if unknown.
   std::optional<bool> moves_data = std::nullopt;
 };
 
-/// States of all processes, for their descendants.
+/// All processes by PID, to find the descendants of a process.
 using ProcessTable = std::map<int, ProcessStat>;
 ProcessTable read_process_table(const Sysroot& sysroot);
 
-/// @param cpus CPUs that it used while it was watched; empty if it was read once
+/// @param cpus number of CPUs that the process used while it was watched; empty if it was read only
+/// once
 Activity activity_of(const Process& process, const ProcessTable& all, std::optional<double> cpus);
 
 /// One process of a job on this node.
@@ -58,15 +61,17 @@ struct JobMember {
   int pid = 0;
   std::string program;
   int rank = 0;
-  std::optional<int> local_rank, local_size; ///< as its launcher says
+  std::optional<int> local_rank, local_size; ///< from the launcher's variables
   Activity activity;
 };
 void serialize(Archive& archive, JobMember& member);
 
-/// The ranks among the members. A child that has its parent's rank (a data loader) is none.
+/// The members that are ranks. A child that has its parent's rank (such as a data loader) is not
+/// one.
 std::vector<JobMember> job_members(const std::vector<Member>& members);
 
-/// Processes that a launcher started together, and the one for which they wait.
+/// A job, that is, processes that a launcher started together, and the rank that the others wait
+/// for.
 struct JobVerdict {
   std::string job; ///< "SLURM_JOB_ID 4711", "children of PID 12"
   std::vector<int> pids;
@@ -79,16 +84,17 @@ struct JobVerdict {
   bool guess = false;        ///< the verdict is a guess
 };
 
-/// The verdict on each job of two ranks or more. Members of several hosts are of one job if a
-/// variable of the launcher says so.
-/// @param whole all processes of each job on these hosts are there, so that a rank may be missing
+/// Judges each job of at least two ranks. Members on several hosts belong to one job if a variable
+/// of the launcher says so.
+/// @param whole whether `members` contains all processes of each job on these hosts, so that a gap
+/// means a missing rank
 std::vector<JobVerdict> judge_jobs(const std::vector<JobMember>& members, bool whole);
 std::vector<JobVerdict> judge_jobs(const std::vector<Member>& members, bool whole);
 
-/// `rank-awaited`
+/// The findings `rank-awaited`.
 Findings job_findings(const std::vector<JobVerdict>& jobs);
 
-/// The name of a system call of x86-64; "system call 999" of one that is not in the table.
+/// The name of a system call on x86-64; "system call 999" if the number is not in the table.
 std::string system_call_name(long number);
 
 } // namespace shmemctl::inspect

@@ -31,10 +31,10 @@ constexpr Prefix prefixes[] = {
 struct Range {
   const char* name;
   long long least, most;
-  const char* words; ///< separated by blanks; "": a number
+  const char* words; ///< separated by blanks; "" for a number
 };
-/// 5 bits of a timeout, 3 of a retry count, 4 of a service level, 8 of a traffic class: the fields
-/// of InfiniBand's packets and queue pairs. -1 stands for a default.
+/// The widths of the fields in InfiniBand's packets and queue pairs: 5 bits for a timeout, 3 for a
+/// retry count, 4 for a service level, 8 for a traffic class. -1 means a default.
 constexpr Range ranges[] = {
     {"NCCL_CROSS_NIC", 0, 2, ""},
     {"NCCL_DEBUG", 0, 0, "none version warn info abort trace"},
@@ -56,10 +56,10 @@ constexpr Range ranges[] = {
     {"UCX_IB_TRAFFIC_CLASS", 0, 255, ""},
 };
 
-/// Two settings of which one takes the effect of the other.
+/// Two settings of which one cancels the effect of the other.
 struct Contradiction {
   const char* first;
-  const char* first_value; ///< "*": any; "on": not 0, n, no, f, false
+  const char* first_value; ///< "*": any value; "on": not 0, n, no, f, false
   const char* second;
   const char* second_value;
   const char* effect;
@@ -77,12 +77,12 @@ constexpr Contradiction contradictions[] = {
      "no transport reaches other nodes"},
 };
 
-/// Read by PyTorch, not by NCCL, whose prefix they have.
+/// Variables that PyTorch reads, and not NCCL, whose prefix they have.
 constexpr std::string_view of_torch[] = {"NCCL_ASYNC_ERROR_HANDLING", "NCCL_BLOCKING_WAIT",
                                          "NCCL_DESYNC_DEBUG", "NCCL_ENABLE_TIMING",
                                          "NCCL_TRACE_BUFFER_SIZE"};
 
-/// What modules, images and builds set, and no library reads.
+/// Whether modules, container images or builds set this variable, and no library reads it.
 bool is_of_installation(std::string_view name) {
   for (const std::string_view end :
        {"_HOME", "_ROOT", "_DIR", "_PREFIX", "_PATH", "_VERSION", "_LIB", "_LIBS", "_LIBRARY",
@@ -92,9 +92,10 @@ bool is_of_installation(std::string_view name) {
   return false;
 }
 
-/// The names under which a library may have a variable in its texts, the longest first. NVSHMEM and
-/// NCCL have it whole, or without their prefix. UCX and libfabric put names together from the parts
-/// of tables and of providers, so that any end of it is one; libfabric's are in small letters.
+/// The spellings of a variable that a library's texts may contain, the longest first. NVSHMEM and
+/// NCCL contain the whole name or the name without its prefix. UCX and libfabric compose names from
+/// parts in tables and of providers, so any end of the name may be a text; those of libfabric are
+/// in lower case.
 std::vector<std::string> spellings(std::string_view name, Family family) {
   std::vector<std::string> names = {std::string(name)};
   const bool tables = family == Family::ucx || family == Family::libfabric;
@@ -115,14 +116,14 @@ bool is_capital(std::string_view name) {
   return name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string_view::npos;
 }
 
-/// What a library of the family may know, as names without the prefix.
+/// The variables that libraries of the family may know, without the prefix.
 std::vector<std::string> known_names(const Libraries& libraries, const Prefix& prefix) {
   std::set<std::string> names;
   for (const auto& library : libraries) {
     if (library->kind->family != prefix.family)
       continue;
     for (const std::string& text : split(library->names, '\0')) {
-      if (!starts_with(text, "\x01")) // the last word of a sentence
+      if (!starts_with(text, "\x01")) // only the end of a text, which may be a sentence
         continue;
       const std::string each = text.substr(1);
       if (starts_with(each, prefix.text))
@@ -151,13 +152,13 @@ std::string nearest_known(std::string_view name, const Libraries& libraries, con
   return {};
 }
 
-/// The whole name that `name` misses by a letter, where only its last word is known: UCX_NET_DEVICE
-/// ends in a text of libuct, and is no variable. "" if there is none.
+/// The whole name that `name` misspells, if the libraries know only the last word of `name`:
+/// UCX_NET_DEVICE ends in a text of libuct, but is not a variable. "" if there is none.
 std::string missed_name(std::string_view name, const Libraries& libraries, const Prefix& prefix) {
   if (prefix.family != Family::ucx)
     return {};
   const std::string_view whole = name.substr(std::string_view(prefix.text).size());
-  constexpr std::size_t longest = 256; // the distance costs the product of both lengths
+  constexpr std::size_t longest = 256; // the distance takes time: length * length
   if (whole.find('_') == std::string_view::npos || whole.size() > longest)
     return {};
   const std::vector<std::string> spelled = spellings(name, prefix.family);

@@ -1,4 +1,4 @@
-// The variables of a process, held against the libraries that it has loaded.
+// Compares the variables of a process with the libraries that it has loaded.
 #pragma once
 
 #include <map>
@@ -14,16 +14,17 @@ namespace shmemctl::inspect {
 struct Variable {
   std::string name, value; ///< a secret's value is replaced
   std::string status;      ///< "known", "ignored", "unchecked"
-  std::string library;     ///< the file that knows the name, or that was asked
-  std::string nearest;     ///< for a variable that is ignored: a name that the library knows
+  std::string library;     ///< the library file that contains the name, or that was searched for it
+  std::string nearest;     ///< for an ignored variable: the nearest name that the library knows
   std::string note;        ///< why the variable is unchecked
 };
 
-/// The variables with those prefixes, by name.
+/// Judges the variables that have a prefix of one of these libraries; ordered by name.
 std::vector<Variable> judge_environment(const std::map<std::string, std::string>& environment,
                                         const Libraries& libraries);
 
-/// `env-ignored`, `env-out-of-range`, `env-contradiction`, without subjects.
+/// The findings `env-ignored`, `env-out-of-range` and `env-contradiction`. The caller sets the
+/// subjects.
 Findings environment_findings(const std::vector<Variable>& variables);
 
 } // namespace shmemctl::inspect

@@ -42,7 +42,7 @@ std::optional<PciAddress> address_of_minor(const Sysroot& sysroot, int minor) {
   return std::nullopt;
 }
 
-/// Addresses of NVIDIA's GPUs in order, whose positions are NVML's numbers.
+/// PCI addresses of NVIDIA's GPUs in order; the positions are NVML's indices.
 std::vector<PciAddress> addresses_of_driver(const Sysroot& sysroot) {
   std::vector<PciAddress> addresses;
   for (const std::string& name : sysroot.list("/proc/driver/nvidia/gpus"))
@@ -59,8 +59,8 @@ const std::string* variable_of(const Process& process, const char* name) {
   return found == process.environment->end() ? nullptr : &found->second;
 }
 
-/// Without NVML: CUDA opens the device files of all GPUs that it may see, so they say something
-/// only if there is one.
+/// Used without NVML. CUDA opens the device files of all GPUs that it may use, so the open files
+/// identify the GPU only if there is exactly one.
 std::vector<GpuUse> gpus_of_descriptors(const Sysroot& sysroot, const Process& process) {
   constexpr std::string_view prefix = "/dev/nvidia";
   std::optional<int> minor;
@@ -180,12 +180,12 @@ std::optional<int> visible_index(const std::string* visible, const DrivenGpu& gp
     const std::string word(trim(part));
     if (starts_with(word, "MIG-"))
       return std::nullopt;
-    if (starts_with(word, "GPU-")) { // a beginning that no other GPU has is enough
+    if (starts_with(word, "GPU-")) { // a unique prefix of a UUID is enough
       if (!gpu.uuid.empty() && starts_with(gpu.uuid, word))
         return place;
     } else {
       const auto number = number_from<int>(word, max_gpus);
-      if (!number) // CUDA looks no further
+      if (!number) // CUDA ignores the rest of the list
         return std::nullopt;
       if (*number == gpu.index)
         return place;
@@ -213,12 +213,12 @@ std::vector<GpuUse> gpus_of(const Sysroot& sysroot, const Process& process,
   std::stable_sort(uses.begin(), uses.end(), [](const GpuUse& left, const GpuUse& right) {
     return left.used_bytes.value_or(0) > right.used_bytes.value_or(0);
   });
-  // The driver may number processes of containers otherwise.
+  // The driver may report other PIDs for processes in containers.
   return uses.empty() ? gpus_of_descriptors(sysroot, process) : uses;
 }
 
 const Nvml* GpuDriver::open(const Sysroot& sysroot) {
-  // Without the driver, starting NVML may try to load it.
+  // If the driver is not loaded, starting NVML may try to load it.
   if (!tried_ && sysroot.live() && sysroot.exists("/proc/driver/nvidia/version")) {
     tried_ = true;
     nvml_ = Nvml::open(library_, why_);

@@ -1,4 +1,4 @@
-// The GPUs that processes use, by NVML, and the numbers that a process knows them by.
+// The GPUs that processes use, according to NVML, and the indices by which a process knows them.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct GpuProcess {
 
 /// One GPU of the node, and the processes that use it.
 struct DrivenGpu {
-  int index = 0; ///< physical: NVML's number, in order of PCI addresses
+  int index = 0; ///< physical: NVML's index, which is in the order of PCI addresses
   PciAddress address;
   std::string uuid; ///< "" if unknown
   std::vector<GpuProcess> processes;
@@ -39,20 +39,21 @@ struct GpuProcesses {
 
 GpuProcesses read_gpu_processes(const Nvml& nvml);
 
-/// Of a recording: a line for each GPU, and one for each process on it.
+/// Parses the text of a recording. It has a line for each GPU, and one for each process on it:
 ///   gpu 0 pci 0000:18:00.0 uuid GPU-1b2c
 ///   gpu 0 pid 4711 used-bytes 5000000000 busy-percent 37
-/// What is unknown is left out. Lines of another form are passed over.
+/// Unknown values are left out. Lines of another form are ignored.
 GpuProcesses parse_gpu_processes(std::string_view text);
-/// The reverse.
+/// The reverse of parse_gpu_processes().
 std::string gpu_processes_text(const GpuProcesses& gpus);
 
-/// Where a recorded tree holds that text.
+/// The path of that text in a recorded tree.
 inline constexpr const char* gpu_record_path = "/shmemctl/gpu-processes";
 
-/// The number by which a process knows a GPU: its place in CUDA_VISIBLE_DEVICES, or the physical
-/// one if that is not set. Empty if it is not visible, or the list names parts of GPUs (MIG).
-/// @param visible value of CUDA_VISIBLE_DEVICES; null: not set
+/// The index by which a process knows a GPU: its position in CUDA_VISIBLE_DEVICES, or the physical
+/// index if that variable is not set. Empty if the GPU is not visible, or if the list names parts
+/// of GPUs (MIG).
+/// @param visible value of CUDA_VISIBLE_DEVICES; nullptr if it is not set
 std::optional<int> visible_index(const std::string* visible, const DrivenGpu& gpu);
 
 /// A GPU that one process uses.
@@ -65,22 +66,22 @@ struct GpuUse {
   std::string source; ///< "NVML", "/dev/nvidia3"
 };
 
-/// The GPUs of a process: those on which the driver says that it has a context, the one with most
-/// memory first. If it says nothing of the process: the only /dev/nvidiaN that it has open, by the
-/// minor numbers of /proc/driver/nvidia/gpus.
+/// The GPUs on which, according to the driver, a process has a context, the one with most memory
+/// first. If the driver reports none for the process: the only /dev/nvidiaN that it has open,
+/// identified by the minor numbers in /proc/driver/nvidia/gpus.
 std::vector<GpuUse> gpus_of(const Sysroot& sysroot, const Process& process,
                             const GpuProcesses& gpus);
 
-/// NVML, opened at the first use, and the bytes over NVLink between two readings.
+/// NVML, opened at the first use: the processes on each GPU, and the NVLink counters.
 class GpuDriver {
 public:
-  /// @param library as for dlopen; Nvml::default_library
+  /// @param library argument of dlopen, usually Nvml::default_library
   explicit GpuDriver(std::string library) : library_(std::move(library)) {}
 
-  /// The processes of the live machine by NVML, if NVIDIA's driver is loaded; those of a recorded
-  /// tree from gpu_record_path.
+  /// The processes on the GPUs: of the live machine by NVML, if NVIDIA's driver is loaded; of a
+  /// recorded tree from gpu_record_path.
   GpuProcesses processes(const Sysroot& sysroot);
-  /// By GPU index; empty where there is no NVML, or on a recorded tree.
+  /// NVLink counters by GPU index; empty without NVML or on a recorded tree.
   std::map<int, NvlinkCounters> nvlinks(const Sysroot& sysroot, const GpuProcesses& gpus);
 
 private:
@@ -91,11 +92,11 @@ private:
   std::optional<Nvml> nvml_;
 };
 
-/// What the NVLinks of a GPU carried in the window, all processes together.
+/// The bytes that the NVLinks of a GPU carried in the window, for all processes together.
 struct NvlinkLoad {
   int gpu = 0;
   std::optional<std::uint64_t> sent_bytes, received_bytes;
-  std::string reason; ///< why one of them is unknown; "" if both are known
+  std::string reason; ///< why a value is unknown; "" if both are known
 };
 /// GPUs without NVLinks are left out.
 std::vector<NvlinkLoad> nvlink_loads(const std::map<int, NvlinkCounters>& before,

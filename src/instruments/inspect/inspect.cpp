@@ -26,7 +26,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// The same finding of several processes is one, whose subject names all.
+/// Merges equal findings of several processes into one, whose subject names all of them.
 class FindingsByProcess {
 public:
   void add(const Process& process, Findings findings) {
@@ -60,8 +60,8 @@ private:
   std::vector<Group> groups_;
 };
 
-/// CPUs that a process used between two readings; empty if the PID belongs to another process by
-/// now.
+/// The number of CPUs that a process used between two readings; empty if the PID now belongs to
+/// another process.
 std::optional<double> cpus_between(const ProcessTable& before, const ProcessTable& after, int pid,
                                    double seconds) {
   const auto then = before.find(pid), now = after.find(pid);
@@ -73,7 +73,8 @@ std::optional<double> cpus_between(const ProcessTable& before, const ProcessTabl
   return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK)) / seconds;
 }
 
-/// Devices that are open, and those of queue pairs: another user's descriptors may not be readable.
+/// The devices that are open, and those of the queue pairs, because the descriptors of another
+/// user's process may not be readable.
 std::vector<std::string> devices_of(std::vector<std::string> open, const RdmaUse& use) {
   for (const QueuePair& pair : use.queue_pairs)
     if (!pair.device.empty() && std::find(open.begin(), open.end(), pair.device) == open.end())
@@ -82,7 +83,7 @@ std::vector<std::string> devices_of(std::vector<std::string> open, const RdmaUse
   return open;
 }
 
-/// Sockets of another network namespace are not in the kernel's answer to us.
+/// Notes that the kernel's answer lacks sockets of a process in another network namespace.
 void note_foreign_sockets(const Rights& rights, Process& process) {
   const auto& others = rights.other_namespaces;
   if (std::find(others.begin(), others.end(), "net") != others.end() &&
@@ -94,8 +95,8 @@ void note_foreign_sockets(const Rights& rights, Process& process) {
         {"bytes of TCP connections", "it is in another network namespace: run inspect in that"});
 }
 
-/// Whether data went over the ports of its queue pairs, or over the NVLinks of its GPU. Empty if
-/// nothing was watched, or a counter that matters is unknown.
+/// Whether data moved over the ports of its queue pairs or over the NVLinks of its GPU. Empty if
+/// nothing was watched, or if a relevant counter is unknown.
 std::optional<bool> moves_data(const Inspected& process, const Inspection& inspection) {
   if (inspection.window_s <= 0 || !process.rdma || process.gpus.empty())
     return std::nullopt;
@@ -113,9 +114,10 @@ std::optional<bool> moves_data(const Inspected& process, const Inspection& inspe
   for (const NvlinkLoad& load : inspection.nvlinks)
     if (load.gpu == process.gpus.front().index)
       add(load.sent_bytes, load.received_bytes);
-  // Queue pairs of DEVX are in no account: without any, it is not known which ports it uses.
+  // The kernel does not list queue pairs made by DEVX: if it lists none, it is unknown which ports
+  // the process uses.
   complete = complete && !used_ports(*process.rdma).empty();
-  constexpr double least_Bps = 1e6; // what keeps connections alive is less
+  constexpr double least_Bps = 1e6; // keep-alive traffic is below this
   if (static_cast<double>(bytes) / inspection.window_s > least_Bps)
     return true;
   return complete ? std::optional(false) : std::nullopt;
@@ -131,8 +133,8 @@ Libraries libraries_of(const Process& process, LibraryReader& reader) {
                            process.stat.start_ticks});
 }
 
-/// What of the topology changes while processes are watched: devices that come and go, ports that
-/// go down and up.
+/// The part of the topology that may change while processes are watched: devices that appear and
+/// disappear, ports that go down and up.
 std::string topology_state(const Sysroot& sysroot) {
   std::string text;
   for (const char* folder : {"/sys/bus/pci/devices", "/proc/driver/nvidia/gpus"})

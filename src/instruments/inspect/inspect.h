@@ -1,4 +1,4 @@
-// `inspect`: which processes are inspected, and the findings about them.
+// `inspect`: selects the processes, inspects them, and derives the findings about them.
 #pragma once
 
 #include <functional>
@@ -21,12 +21,12 @@
 
 namespace shmemctl::inspect {
 
-/// Which processes: those of `pids`, or (if it is empty) those that have a communication library
-/// mapped, of one user or of all.
+/// Which processes to inspect: those of `pids` or, if it is empty, those that have a communication
+/// library mapped, of one user or of all users.
 struct Selection {
   std::vector<int> pids;
   std::optional<unsigned> user;
-  std::vector<int> but = {}; ///< never these: PEs of the inspecting job itself
+  std::vector<int> but = {}; ///< processes to leave out: the PEs of the inspecting job itself
 };
 
 struct Inspected {
@@ -35,8 +35,8 @@ struct Inspected {
   std::vector<Variable> variables;
   Activity activity;
   Rights rights;
-  std::vector<std::string> rdma_devices; ///< open, or with queue pairs
-  std::optional<RdmaUse> rdma;           ///< empty: the kernel's account is not known
+  std::vector<std::string> rdma_devices; ///< opened, or with queue pairs
+  std::optional<RdmaUse> rdma;           ///< empty if the kernel's list of resources is unknown
   std::vector<GpuUse> gpus;
   std::vector<ExpectedPorts> expected_ports; ///< ports that its libraries would choose
 };
@@ -50,10 +50,10 @@ struct NotInspected {
 struct Inspection {
   std::vector<Inspected> processes;
   std::vector<NotInspected> missing;
-  std::vector<Skipped> skipped; ///< what concerns no process by itself
+  std::vector<Skipped> skipped; ///< what could not be read and concerns no single process
   std::vector<JobVerdict> jobs;
   std::vector<PortLoad> loads;     ///< without bytes if nothing was watched
-  std::vector<NvlinkLoad> nvlinks; ///< none if nothing was watched
+  std::vector<NvlinkLoad> nvlinks; ///< empty if nothing was watched
   double window_s = 0;
   Findings findings;
 };
@@ -61,16 +61,17 @@ struct Inspection {
 /// Inspects processes, once or repeatedly; library files are read once.
 class Inspector {
 public:
-  /// @param sysroot outlives this
+  /// @param sysroot must outlive this object
   explicit Inspector(const Sysroot& sysroot);
-  /// @param window_s how long counters are watched, in seconds; 0: only CPU times, for the fifth of
-  /// a second, and nothing of a recorded tree
+  /// @param window_s how long counters are watched, in seconds; with 0 only CPU times are watched,
+  /// for 0.2 s. Nothing is watched on a recorded tree.
   Inspection inspect(const Selection& selection, double window_s);
   std::size_t files_read() const { return libraries_.files_read(); }
 
 private:
   std::vector<int> select(const Selection& selection, Inspection& to) const;
-  /// The topology of the node: read at the first use, and again after devices or ports changed.
+  /// The topology of the node. It is read at the first use, and again after its devices or ports
+  /// have changed.
   const Node& node();
 
   const Sysroot& sysroot_;

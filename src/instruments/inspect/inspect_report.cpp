@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Unknown values are null, with the reason beside them.
+/// Sets a value, or null and the reason if the value is unknown.
 void set_or_reason(json& object, const std::string& key, const std::string& value,
                    const std::string& reason) {
   if (!value.empty()) {
@@ -85,7 +85,8 @@ json activity_json(const Inspected& inspected) {
   return object;
 }
 
-/// Queue pairs of one kind on one port are a row: a process may have thousands.
+/// One row for all queue pairs of the same kind on the same port, because a process may have
+/// thousands.
 json queue_pairs_json(const RdmaUse& use) {
   using Key = std::tuple<std::string, int, std::string, std::string>;
   std::map<Key, json> rows;

@@ -1,4 +1,4 @@
-// What `inspect` found, as the report has it.
+// The results of `inspect` as parts of the report.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ using HideSecrets = std::function<std::vector<std::string>(std::vector<std::stri
 /// The report's `processes`.
 nlohmann::json processes_json(const Inspection& inspection, const HideSecrets& hide);
 
-/// The bytes of each port in the window, as rows of `nic_counters`; none without a window.
+/// The bytes of each port in the window, as rows of `nic_counters`; empty without a window.
 std::vector<NicCounter> counter_rows(const Inspection& inspection, const std::string& host);
 
 } // namespace shmemctl::inspect

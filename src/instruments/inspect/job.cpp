@@ -14,7 +14,7 @@
 
 namespace shmemctl {
 
-// Beside their types, where archives look for them.
+// In the namespace of their types, where archives look for them.
 static void serialize(Archive& archive, Finding& finding) {
   archive(finding.id);
   archive.choice(finding.severity, Severity::error);
@@ -34,7 +34,7 @@ namespace {
 
 using nlohmann::json;
 
-/// All hosts' findings; equal ones are one.
+/// The findings of all hosts; equal findings are merged.
 Findings joined_findings(const std::vector<HostInspection>& hosts) {
   struct Group {
     Finding finding;
@@ -105,7 +105,7 @@ JobInspection join_hosts(const std::vector<HostInspection>& hosts, bool whole) {
     members.insert(members.end(), part.members.begin(), part.members.end());
     job.counters.insert(job.counters.end(), part.counters.begin(), part.counters.end());
   }
-  // A job's name is that of one host alone where it only tells the parent of its ranks.
+  // If the job's name only tells the parent of its ranks, the job is on one host only.
   std::map<std::tuple<std::string, int>, const JobVerdict*> verdict_of;
   const std::vector<JobVerdict> verdicts = judge_jobs(members, whole);
   for (const JobVerdict& verdict : verdicts)
@@ -168,7 +168,8 @@ std::vector<HostInspection> gather_inspections(Bootstrap& bootstrap, const HostI
     text = to_bytes(*own);
   const auto sizes = allgather_value<std::uint64_t>(bootstrap, text.size(), deadline);
   const std::uint64_t longest = *std::max_element(sizes.begin(), sizes.end());
-  // A PE may pass on pieces of half of all PEs: not more than 16 MiB at a time.
+  // A PE may have to forward the pieces of half of all PEs, so they are limited to 16 MiB at a
+  // time.
   const std::size_t piece = std::clamp<std::size_t>(
       (std::size_t{16} << 20) / static_cast<std::size_t>(bootstrap.size()), 4096, 1U << 20);
   std::vector<std::string> texts(sizes.size());

@@ -1,4 +1,4 @@
-// `inspect` started once per node by a launcher: what the nodes found, gathered on PE 0.
+// `inspect` started once per node by a launcher: gathers the results of the nodes on PE 0.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@
 
 namespace shmemctl::inspect {
 
-/// What one node found.
+/// The results of one node.
 struct HostInspection {
   std::string host;
   std::string processes; ///< the report's `processes` as JSON on one line
-  Findings findings;     ///< without findings about processes for which the ranks wait
+  Findings findings;     ///< without the findings `rank-awaited`
   std::vector<JobMember> members;
   std::vector<NicCounter> counters;
 };
@@ -30,33 +30,34 @@ void serialize(Archive& archive, HostInspection& part);
 HostInspection host_inspection(const Inspection& inspection, const nlohmann::json& processes,
                                const std::string& host, std::vector<NicCounter> counters);
 
-/// What all nodes found together.
+/// The combined results of all nodes.
 struct JobInspection {
-  nlohmann::json processes; ///< each with its `host`, and the verdict on the whole job
+  nlohmann::json processes; ///< each with its `host`, and the verdicts on the whole job
   Findings findings; ///< equal findings of several hosts are one, whose subject names the hosts
   std::vector<NicCounter> counters;
 };
-/// @param whole all processes of the nodes were looked at, not only some that were named
-/// Throws Error (unavailable) for a part whose `processes` cannot be parsed.
+/// Combines the results of the hosts and judges the job. Throws Error (unavailable) for a part
+/// whose `processes` cannot be parsed.
+/// @param whole whether all processes of the nodes were inspected, not only some that were named
 JobInspection join_hosts(const std::vector<HostInspection>& hosts, bool whole);
 
-/// Which PEs share a machine.
+/// Where a PE runs; PEs with the same `machine_id` share a machine.
 struct InspectingPe {
   std::uint64_t machine_id = 0;
   std::int64_t pid = 0;
 };
-/// Collective: where all PEs run.
+/// Collective. Gathers where all PEs run, by PE.
 std::vector<InspectingPe> gather_pes(Bootstrap& bootstrap, const InspectingPe& own,
                                      const Deadline& deadline);
-/// The first PE of its machine inspects it; the others only wait.
+/// Whether `pe` is the first PE on its machine and so inspects it; the other PEs only wait.
 bool looks(const std::vector<InspectingPe>& pes, int pe);
 /// PIDs of the PEs on this machine, which are not inspected.
 std::vector<int> pids_beside(const std::vector<InspectingPe>& pes, int pe);
 int machine_count(const std::vector<InspectingPe>& pes);
 
-/// Collective: the parts of those PEs that have one, on PE 0; empty elsewhere. A part may be larger
-/// than a message of the bootstrap. Throws Error.
-/// @param own null: this PE does not look
+/// Collective. Gathers the results of the PEs that inspect on PE 0; empty elsewhere. A result may
+/// be larger than a message of the bootstrap. Throws Error.
+/// @param own nullptr if this PE does not inspect
 std::vector<HostInspection> gather_inspections(Bootstrap& bootstrap, const HostInspection* own,
                                                const Deadline& deadline);
 

@@ -102,9 +102,9 @@ void add_netlink_messages(std::string_view datagram, std::uint32_t sequence, Net
     const std::string_view body = datagram.substr(header_bytes, length - header_bytes);
     datagram.remove_prefix(std::min(aligned(length), datagram.size()));
     if (header.nlmsg_seq != sequence)
-      continue; // an answer to a request that was given up
+      continue; // an answer to an earlier request that was abandoned
     if (header.nlmsg_type == NLMSG_DONE || header.nlmsg_type == NLMSG_ERROR) {
-      // Both begin with an errno, negative; 0 is none.
+      // Both messages begin with a negative errno, or 0 for no error.
       const auto code = value_of<std::int32_t>(body.substr(0, sizeof(std::int32_t)));
       to.error_number = code && *code < 0 && *code > -4096 ? -*code : 0;
       to.ended = true;
@@ -160,7 +160,7 @@ NetlinkAnswer NetlinkSocket::dump(int type, std::string_view body) {
       answer.error_number = got < 0 ? errno : ECONNRESET;
       return answer;
     }
-    if (sender.nl_pid == 0) // from the kernel; other processes may send as well
+    if (sender.nl_pid == 0) // accept only the kernel: other processes may send too
       add_netlink_messages(std::string_view(datagram).substr(0, static_cast<std::size_t>(got)),
                            sequence_, answer);
   }

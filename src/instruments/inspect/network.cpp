@@ -14,7 +14,7 @@ namespace shmemctl::inspect {
 
 namespace {
 
-/// Below it, traffic is that of start-up and of control connections.
+/// Less traffic than this is attributed to start-up and control connections.
 constexpr double min_load_Bps = 10e6;
 
 std::optional<std::uint64_t> counter(const Sysroot& sysroot, const std::string& path) {
@@ -40,7 +40,7 @@ void read_rdma(const Sysroot& sysroot, std::vector<PortBytes>& ports) {
           sysroot.read_line(folder + "/state").value_or("").find("ACTIVE") != std::string::npos;
       port.sent_bytes = words_to_bytes(counter(sysroot, folder + "/counters/port_xmit_data"));
       port.received_bytes = words_to_bytes(counter(sysroot, folder + "/counters/port_rcv_data"));
-      if (!port.sent_bytes) { // EFA
+      if (!port.sent_bytes) { // EFA has other counters
         port.sent_bytes = counter(sysroot, folder + "/hw_counters/tx_bytes");
         port.received_bytes = counter(sysroot, folder + "/hw_counters/rx_bytes");
       }
@@ -98,8 +98,8 @@ bool has_network_library(const Libraries& libraries) {
                      [](const auto& library) { return library->kind->family != Family::none; });
 }
 
-/// A server of the site's, such as ssh, NFS or a store of objects: libraries let the kernel choose
-/// their ports.
+/// Whether the peer is a server of the site, such as ssh, NFS or an object store. Libraries let the
+/// kernel choose their ports, so a well-known port means a server.
 bool is_service(const TcpConnection& connection) {
   constexpr long long first_free = 1024;
   const auto port =
@@ -107,10 +107,10 @@ bool is_service(const TcpConnection& connection) {
   return port && *port < first_free;
 }
 
-/// Connections of a process to other hosts.
+/// The connections of a process to other hosts.
 struct RemoteConnections {
   std::set<std::string> peers;
-  std::optional<double> bytes; ///< in the window; empty if the kernel was not asked
+  std::optional<double> bytes; ///< bytes in the window; empty if the kernel was not asked
 };
 
 RemoteConnections remote_connections(const Process& process) {
@@ -189,7 +189,8 @@ void find_one_of_many(const std::vector<PortLoad>& loads, double window_s, Findi
        "let each rank use the NIC next to its GPU: shmemctl topo prints the setting"});
 }
 
-/// Share of the port that has most, and the sum, of one direction over the active RDMA ports.
+/// For one direction over the active RDMA ports: the sum of the bytes, and the port with the
+/// largest share.
 struct Spread {
   const PortLoad* busiest = nullptr;
   std::size_t ports = 0;
@@ -214,7 +215,7 @@ Spread spread_of(const std::vector<PortLoad>& loads,
   return spread;
 }
 
-/// What is sent goes over several ports, and what is received comes in by one.
+/// Finds that data is sent over several ports but received by only one.
 void find_narrow_receive(const std::vector<PortLoad>& loads, double window_s, Findings& findings) {
   const Spread sent = spread_of(loads, &PortLoad::sent_bytes),
                received = spread_of(loads, &PortLoad::received_bytes);
@@ -236,7 +237,7 @@ void find_narrow_receive(const std::vector<PortLoad>& loads, double window_s, Fi
        "nodes"});
 }
 
-/// All ranks use one and the same device.
+/// Finds that all ranks use the same device.
 void find_one_opened(const std::vector<NetworkUser>& users, const std::vector<PortLoad>& loads,
                      Findings& findings) {
   std::set<std::string> active, used;

@@ -1,5 +1,5 @@
-// The ports and connections that processes have open, and what went over the node's NICs while it
-// was watched.
+// The RDMA devices and connections that processes have open, and the traffic of the node's NICs
+// while it was watched.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace shmemctl::inspect {
 
-/// One port of an RDMA device or one other interface, and its counters of bytes.
+/// One port of an RDMA device, or one network interface, and its byte counters.
 struct PortBytes {
   std::string device; ///< "mlx5_0", "eth0"
   int port = 1;
@@ -23,42 +23,42 @@ struct PortBytes {
   std::optional<std::uint64_t> sent_bytes, received_bytes;
 };
 
-/// RDMA ports below /sys/class/infiniband, and interfaces in /proc/net/dev but lo.
-/// @param pid whose network namespace is read; 0: our own
+/// Reads the RDMA ports in /sys/class/infiniband and the interfaces in /proc/net/dev, except lo.
+/// @param pid process whose network namespace is read; 0 means our own
 std::vector<PortBytes> read_port_bytes(const Sysroot& sysroot, int pid);
 
-/// What went over a port between two readings.
+/// The bytes that a port carried between two readings.
 struct PortLoad {
   std::string device;
   int port = 1;
   bool rdma = false, active = false;
-  std::optional<std::uint64_t> sent_bytes, received_bytes; ///< empty if a counter was set back
+  std::optional<std::uint64_t> sent_bytes, received_bytes; ///< empty if a counter was reset
   /// The counters when the window began.
   std::optional<std::uint64_t> sent_before = std::nullopt, received_before = std::nullopt;
 };
 std::vector<PortLoad> load_between(const std::vector<PortBytes>& before,
                                    const std::vector<PortBytes>& after);
 
-/// RDMA devices that a process has open ("mlx5_0"), by /sys/class/infiniband_verbs.
+/// The RDMA devices that a process has open ("mlx5_0"), from /sys/class/infiniband_verbs.
 std::vector<std::string> open_rdma_devices(const Sysroot& sysroot, const Process& process);
 
-/// One process, for the judgement of its network.
+/// The facts about one process from which its use of the network is judged.
 struct NetworkUser {
   const Process* process = nullptr;
   const Libraries* libraries = nullptr;
   std::vector<std::string> rdma_devices; ///< open
-  const RdmaUse* rdma = nullptr;         ///< null: the kernel's account is not known
+  const RdmaUse* rdma = nullptr;         ///< nullptr if the kernel's list of resources is unknown
 };
 
-/// Whether it communicates by RDMA: it has connected queue pairs or memory regions (queue pairs of
-/// NVSHMEM's IBGDA are not in the kernel's account, their memory is) or, if the account is not
-/// known, a device open.
+/// Whether the process communicates by RDMA: it has connected queue pairs or memory regions or, if
+/// the kernel's list is unknown, a device open. Memory regions count because the kernel does not
+/// list the queue pairs of NVSHMEM's IBGDA, but does list their memory.
 bool uses_rdma(const NetworkUser& user);
-/// Devices with connected queue pairs; if none is known, those that are open.
+/// Devices with connected queue pairs; if no such pair is known, the devices that are open.
 std::vector<std::string> devices_in_use(const NetworkUser& user);
 
-/// `tcp-fallback`, `nic-one-of-many` and `receive-side-narrow`; subjects are set.
-/// @param window_s 0: the node was not watched, and `loads` has no bytes
+/// The findings `tcp-fallback`, `nic-one-of-many` and `receive-side-narrow`, with their subjects.
+/// @param window_s 0 if the node was not watched, so that `loads` has no bytes
 Findings network_findings(const std::vector<NetworkUser>& users, const std::vector<PortLoad>& loads,
                           double window_s);
 

@@ -61,7 +61,7 @@ std::optional<int> gpu_at(const Node& node, const PciAddress& address) {
   return std::nullopt;
 }
 
-/// The GPU that NVIDIA's driver gives this number.
+/// The GPU with this number in NVIDIA's driver.
 std::optional<int> gpu_numbered(const Node& node, int number) {
   int place = 0;
   for (std::size_t at = 0; at < node.gpus.size(); ++at) {
@@ -75,7 +75,7 @@ std::optional<int> gpu_numbered(const Node& node, int number) {
   return std::nullopt;
 }
 
-/// Rank of the distance, not_near if it is unknown.
+/// Rank of the distance between GPU and NIC; not_near if it is unknown.
 int rank_between(const Node& node, int gpu, int nic) {
   const Distance far = gpu_nic_distance(node, gpu, nic);
   return far.path ? distance_rank(far) : not_near;
@@ -115,7 +115,7 @@ std::string distance_words(const Node& node, int gpu, const std::vector<UsedPort
   return join(words, ", ");
 }
 
-/// What the used ports carried in the window; empty if that is unknown.
+/// The rate at which the used ports carried data in the window; empty if unknown.
 std::optional<double> carried_Bps(const std::vector<UsedPort>& ports,
                                   const std::vector<PortLoad>& loads, double window_s) {
   double bytes = 0;
@@ -135,11 +135,11 @@ bool has_kind_of(const Libraries& libraries, std::string_view id) {
                      [id](const auto& library) { return library->kind->id == id; });
 }
 
-/// A user whose GPU and ports are in the node.
+/// A user whose GPUs and ports are in the node.
 struct Placed {
   const PathUser* user = nullptr;
   std::vector<UsedPort> ports;
-  std::vector<int> gpus; ///< GPUs of the Node, the one with most memory in use first
+  std::vector<int> gpus; ///< GPUs of the Node, the one on which it uses most memory first
 };
 
 std::vector<Placed> placed_users(const Node& node, const std::vector<PathUser>& users) {
@@ -178,8 +178,8 @@ public:
   }
 
 private:
-  /// Whether all used ports are further than the nearest for each of its GPUs: a process that
-  /// drives several GPUs may use the NIC of any.
+  /// Whether each of its GPUs has a nearer port than all the used ones. A process that drives
+  /// several GPUs may use the NIC of any of them.
   bool is_far(const Placed& placed) const {
     return std::all_of(placed.gpus.begin(), placed.gpus.end(), [&](int gpu) {
       const int rank = nearest_used(node_, gpu, placed.ports);
@@ -196,7 +196,8 @@ private:
     if (!other || *other == placed.gpus.front())
       return false;
     const int rank = nearest_used(node_, *other, placed.ports);
-    // The ports are the nearest of that GPU; and nothing is said where all GPUs are equally far.
+    // Continue only if the ports are the nearest of that GPU and nearer to it than to the process's
+    // own GPU.
     if (rank == not_near || !nearer_ports(node_, *other, rank).empty() ||
         rank >= nearest_used(node_, placed.gpus.front(), placed.ports))
       return false;
@@ -230,7 +231,7 @@ private:
     return join(names, ", ");
   }
 
-  /// Processes with queue pairs on each port, also those that were not inspected.
+  /// Number of processes with queue pairs on the port, including those that were not inspected.
   int users_of(const std::string& port) {
     if (users_.empty())
       for (const auto& process : all_.by_pid)
@@ -240,9 +241,9 @@ private:
     return found == users_.end() ? 0 : found->second;
   }
 
-  /// Whether the process could have this nearer port without harm: fewer processes use it than its
-  /// own, or an exchange with one that does makes both distances together shorter. Where GPUs
-  /// outnumber NICs, somebody has to go further.
+  /// Whether the process could use this nearer port without harm: fewer processes use it than its
+  /// own ports, or exchanging ports with a process that uses it reduces the sum of both distances.
+  /// If there are more GPUs than NICs, some process has to use a distant one.
   bool could_have(const Placed& placed, const NicUse& port) {
     const std::string name = port_name(node_, port);
     int sharing = not_near;
@@ -288,7 +289,7 @@ private:
          "let each rank use the NIC next to its GPU: shmemctl topo prints the setting"});
   }
 
-  // What the library would choose.
+  // The choice that the library would make.
 
   /// NVSHMEM's variables of a process, and nothing else of its environment.
   static Environment nvshmem_variables(const Process& process) {
@@ -311,14 +312,15 @@ private:
           NvshmemSettings settings = nvshmem_settings(Options(nvshmem_variables(*user.process)));
           settings.version = *version;
           return settings;
-        } catch (const Error&) { // a value that NVSHMEM refuses as well
+        } catch (const Error&) { // a value that NVSHMEM would reject too
           return std::nullopt;
         }
       }
     return std::nullopt;
   }
 
-  /// Libraries whose choice is not computed here may have made the queue pairs.
+  /// Whether the process has libraries whose choice is not computed here and which may have made
+  /// the queue pairs.
   static bool has_unknown_user(const Libraries& libraries) {
     return std::any_of(libraries.begin(), libraries.end(), [](const auto& library) {
       const std::string_view id = library->kind->id;
@@ -358,7 +360,7 @@ private:
       return;
     request.nvshmem = request.nvshmem_per_pe.front();
     std::vector<World> worlds = {World::node};
-    if (deep_ep) // the mode of DeepEP cannot be seen from outside
+    if (deep_ep) // the mode of DeepEP is not visible from outside
       worlds = {World::deepep_ht, World::deepep_ll};
     const std::vector<NvshmemSettings> given = request.nvshmem_per_pe;
     for (const World world : worlds) {
@@ -383,7 +385,7 @@ private:
         continue;
       const std::string list = nccl_list(*placed.user->process);
       if (!list.empty() && list.front() != '=')
-        return; // prefixes and exclusions: the NICs that they select are not computed
+        return; // for prefixes and exclusions the selected NICs are not computed
       members.push_back(&placed);
       request.gpus.push_back(placed.gpus.front());
       request.nccl_ib_hca.push_back(list);
@@ -443,7 +445,8 @@ private:
           others.push_back(used);
       if (others.empty())
         continue;
-      // NCCL's ring may leave a node at another GPU than that of the NIC.
+      // Info for NCCL, because a ring may leave the node at another GPU than the one next to the
+      // NIC.
       result_.findings.push_back(
           {"mapping-differs", nccl ? Severity::info : Severity::warning,
            subject_of_user(*placed.user),

@@ -1,4 +1,4 @@
-// Whether the NICs over which a process communicates fit its GPU, and the choice that `topo`
+// Judges whether the NICs over which a process communicates fit its GPU and the choice that `topo`
 // computes for its library and settings.
 #pragma once
 
@@ -16,11 +16,11 @@
 
 namespace shmemctl::inspect {
 
-/// One process, for the judgement of its paths.
+/// The facts about one process from which its paths are judged.
 struct PathUser {
   const Process* process = nullptr;
   const Libraries* libraries = nullptr;
-  const RdmaUse* rdma = nullptr; ///< null: not known
+  const RdmaUse* rdma = nullptr; ///< nullptr if unknown
   std::vector<GpuUse> gpus;
 };
 
@@ -30,11 +30,11 @@ struct UsedPort {
   int port = 1;
   std::size_t queue_pairs = 0;
 };
-/// In natural order. Unreliable datagrams, by which libraries find each other on every device,
-/// count only if there is nothing else.
+/// The ports of the connected queue pairs, in natural order. UD queue pairs, which libraries create
+/// on every device to find each other, count only if there are no others.
 std::vector<UsedPort> used_ports(const RdmaUse& use);
 
-/// What a library would choose for a process.
+/// The ports that a library would choose for a process.
 struct ExpectedPorts {
   std::string by;                 ///< "NVSHMEM 3.4.5, world node", "NCCL"
   std::vector<std::string> ports; ///< "mlx5_0:1"
@@ -45,13 +45,13 @@ struct PathJudgement {
   std::map<int, std::vector<ExpectedPorts>> expected; ///< by PID
 };
 
-/// Whether judge_paths() needs a Node: some process has a GPU and connected queue pairs.
+/// Whether judge_paths() needs a Node: at least one process has a GPU and connected queue pairs.
 bool needs_node(const std::vector<PathUser>& users);
 
-/// @param all    resources of all processes, also of those that were not looked at
-/// @param whole  `users` are all processes with a communication library: only then is it known what
-///               a library that balances its processes would choose
-/// @param window_s 0: `loads` has no bytes
+/// @param all    resources of all processes, including those that were not inspected
+/// @param whole  whether `users` contains all processes with a communication library. Only then can
+///               the choice of a library that balances its processes be computed
+/// @param window_s 0 if `loads` has no bytes
 PathJudgement judge_paths(const Node& node, const std::vector<PathUser>& users,
                           const RdmaResources& all, bool whole, const std::vector<PortLoad>& loads,
                           double window_s);

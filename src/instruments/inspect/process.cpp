@@ -41,7 +41,7 @@ std::optional<std::uint64_t> unsigned_value(std::string_view text, int base = 10
   return value;
 }
 
-/// The kernel writes a line feed in a path as \012, and a backslash as it is.
+/// Decodes a path: the kernel writes a line feed as \012, but does not escape a backslash.
 std::string unescaped(std::string_view path) {
   std::string text;
   while (!path.empty()) {
@@ -100,7 +100,7 @@ bool is_device_of_interest(std::string_view target) {
          target == "/dev/kfd" || target == "/dev/gdrdrv";
 }
 
-/// Reads one process; a part that is not readable is noted and left out.
+/// Reads one process; parts that cannot be read are noted and left out.
 class ProcessReader {
 public:
   ProcessReader(const Sysroot& sysroot, int pid) : sysroot_(sysroot), folder_(folder_of(pid)) {
@@ -127,7 +127,7 @@ public:
     read_descriptors();
     read_connections();
     read_threads();
-    if (!read_stat(sysroot_, process_.pid)) // a process that ends may be read in part only
+    if (!read_stat(sysroot_, process_.pid)) // a process that is ending may be readable only in part
       return std::nullopt;
     return std::move(process_);
   }
@@ -224,7 +224,7 @@ private:
     if (thread.wchan == "0")
       thread.wchan.clear();
     if (wait_error_ != 0)
-      return; // the same for all threads
+      return; // the reason is the same for all threads
     const FileContent call = sysroot_.read_or_reason(folder + "/syscall");
     if (call.error_number == ENOENT || call.error_number == ESRCH)
       return;
@@ -269,7 +269,7 @@ std::vector<MappedFile> parse_maps(std::string_view text) {
 }
 
 std::optional<ProcessStat> parse_stat(std::string_view text) {
-  // The name may hold blanks and parentheses: it ends at the last one.
+  // The name may contain blanks and parentheses; it ends at the last closing one.
   const std::size_t open = text.find('('), close = text.rfind(')');
   if (open == std::string_view::npos || close == std::string_view::npos || close < open)
     return std::nullopt;

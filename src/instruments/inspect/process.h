@@ -1,4 +1,5 @@
-// A running process of another program as values, read from /proc. Nothing here changes it.
+// A running process of another program as values read from /proc. Nothing here modifies the
+// process.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace shmemctl::inspect {
 
-// What is known of library files, whether a process has mapped them or not.
+// The names for library files, which are used whether or not a process has mapped them.
 using libraries::Family;
 using libraries::leading_version;
 using libraries::Libraries;
@@ -28,8 +29,8 @@ using libraries::reason_of;
 using libraries::release_of;
 using libraries::version_findings;
 
-/// The files in a text of /proc/PID/maps, each once (device and inode), in order of address. Lines
-/// of another form are left out.
+/// The files in the text of /proc/PID/maps, each once (by device and inode), in the order of
+/// addresses. Lines of another form are ignored.
 std::vector<MappedFile> parse_maps(std::string_view text);
 
 /// The fields of /proc/PID/stat or /proc/PID/task/TID/stat that are used here.
@@ -42,7 +43,7 @@ struct ProcessStat {
 };
 std::optional<ProcessStat> parse_stat(std::string_view text);
 
-/// One descriptor that is of interest.
+/// One open file descriptor of interest.
 struct OpenFile {
   int number = -1;
   std::string target; ///< "/dev/infiniband/uverbs0"
@@ -52,7 +53,7 @@ struct TcpConnection {
   std::string local, remote;      ///< "10.0.0.1:4711", "[fe80::1]:80"
   std::string state;              ///< "established"
   bool local_only = false;        ///< both ends have the same address, or it is a loopback address
-  std::uint64_t queued_bytes = 0; ///< written, and not yet acknowledged
+  std::uint64_t queued_bytes = 0; ///< written, but not yet acknowledged
   std::uint64_t inode = 0;
   /// Payload since the connection was made; empty if the kernel was not asked.
   std::optional<std::uint64_t> acknowledged_bytes = std::nullopt, received_bytes = std::nullopt;
@@ -73,7 +74,7 @@ struct Thread {
                                    ///< number is not readable
 };
 
-/// What could not be read, and why.
+/// An item that could not be read, and the reason.
 struct Skipped {
   std::string what, reason;
 };
@@ -81,8 +82,8 @@ struct Skipped {
 struct Process {
   int pid = 0;
   ProcessStat stat;
-  std::optional<unsigned> user; ///< effective
-  std::string user_name;        ///< by /etc/passwd, else the number
+  std::optional<unsigned> user; ///< effective user ID
+  std::string user_name;        ///< name from /etc/passwd, or the number
   std::string exe;              ///< "" if it is not readable
   std::vector<std::string> command;
   /// The environment as it was when the process was started.
@@ -91,35 +92,36 @@ struct Process {
   std::optional<std::vector<MappedFile>> maps;
   std::string limits;                            ///< the text of /proc/PID/limits
   std::map<std::string, std::string> namespaces; ///< "net" -> "net:[4026531840]"
-  std::vector<OpenFile> devices;                 ///< below /dev/infiniband, /dev/nvidia*, /dev/kfd
-  std::vector<std::uint64_t> sockets;            ///< inodes
-  std::vector<TcpConnection> connections;        ///< connections of its sockets
+  std::vector<OpenFile> devices;      ///< open devices: in /dev/infiniband, /dev/nvidia*, /dev/kfd
+  std::vector<std::uint64_t> sockets; ///< inodes
+  std::vector<TcpConnection> connections; ///< connections of its sockets
   std::vector<Thread> threads;
   std::vector<Skipped> skipped;
 };
 
 /// "COMMAND\0ARG\0" -> words.
 std::vector<std::string> parse_words(std::string_view text);
-/// "A=1\0B=2\0" -> map; the first of equal names, as getenv() finds it.
+/// "A=1\0B=2\0" -> map; the first of several equal names counts, as in getenv().
 std::map<std::string, std::string> parse_environment(std::string_view text);
-/// "Name:\tvalue" by line.
+/// Lines "Name:\tvalue" -> map.
 std::map<std::string, std::string> parse_status(std::string_view text);
 
-/// Numbers of all processes, ascending.
+/// PIDs of all processes, ascending.
 std::vector<int> process_ids(const Sysroot& sysroot);
 /// The stat of the process; empty if there is no such process (any more).
 std::optional<ProcessStat> read_stat(const Sysroot& sysroot, int pid);
 /// Effective user of a process.
 std::optional<unsigned> user_of(const Sysroot& sysroot, int pid);
-/// Number of a user by /etc/passwd of this root.
+/// User ID by name, from /etc/passwd below this root.
 std::optional<unsigned> user_id(const Sysroot& sysroot, const std::string& name);
 std::string user_name(const Sysroot& sysroot, unsigned id);
 std::optional<std::vector<MappedFile>> read_maps(const Sysroot& sysroot, int pid);
 
-/// Everything of the process; what is not readable is in `skipped`. Empty if it ended meanwhile.
+/// Reads everything about the process; what cannot be read is listed in `skipped`. Empty if the
+/// process has ended meanwhile.
 std::optional<Process> read_process(const Sysroot& sysroot, int pid);
 
-/// The variable of its launcher that tells its rank, and the rank.
+/// The rank of a process, and the launcher's variable that contains it.
 struct Rank {
   int number = 0;
   std::string variable; ///< "OMPI_COMM_WORLD_RANK"

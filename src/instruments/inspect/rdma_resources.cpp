@@ -20,7 +20,7 @@ namespace shmemctl::inspect {
 
 namespace {
 
-/// How one kind of resource is asked for and answered.
+/// The commands and attributes of one kind of resource.
 struct KindRow {
   RdmaResource kind;
   const char* name;
@@ -88,7 +88,7 @@ std::string address_text(std::string_view bytes) {
   return {};
 }
 
-/// One resource of any kind, before it is given to its process.
+/// One resource of any kind, before it is added to its process.
 struct Entry {
   std::optional<int> pid;
   std::string device;
@@ -115,7 +115,7 @@ void add_entry(RdmaResource kind, Entry entry, RdmaResources& to) {
     break;
   case RdmaResource::memory_region:
     ++use.memory_regions;
-    // A region of the whole address space (on-demand paging) has no length that means anything.
+    // The length of a region that covers the whole address space (on-demand paging) is meaningless.
     if (entry.length_bytes < std::uint64_t{1} << 48)
       use.memory_bytes += entry.length_bytes;
     break;
@@ -164,7 +164,7 @@ Entry parse_entry(RdmaResource kind, std::string_view bytes, const std::string& 
     case RDMA_NLDEV_ATTR_RES_DST_ADDR:
       entry.remote = address_text(value);
       break;
-    case RDMA_NLDEV_ATTR_DEV_NAME: // an rdma_cm_id may be of no device, and names its own
+    case RDMA_NLDEV_ATTR_DEV_NAME: // an rdma_cm_id names its device itself, and may have none
       entry.device = attribute_text(value);
       break;
     default:
@@ -193,7 +193,8 @@ Entry parse_line(const std::string& line) {
   Entry entry;
   const std::vector<std::string> words = split_blanks(line);
   constexpr long long max_u32 = 0xffffffffLL;
-  // A program's name may hold blanks, so words are not in pairs: of each name the first counts.
+  // A program's name may contain blanks, so the words are not always pairs; the first occurrence of
+  // each key counts.
   std::vector<std::string> seen;
   for (std::size_t at = 0; at + 1 < words.size(); ++at) {
     const std::string &name = words[at], &value = words[at + 1];
@@ -358,7 +359,7 @@ std::string rdma_text(RdmaResource kind, const RdmaResources& resources) {
         text += fmt::format("dev - cqn {} pid {}\n", at, pid);
       break;
     case RdmaResource::memory_region:
-      // The sum is what is kept: it is in the first.
+      // Only the sum of the lengths is known; it is written with the first region.
       for (std::size_t at = 0; at < use.memory_regions; ++at)
         text +=
             fmt::format("dev - mrn {} mrlen {} pid {}\n", at, at == 0 ? use.memory_bytes : 0, pid);
@@ -383,7 +384,7 @@ std::string rdma_record_path(RdmaResource kind) {
 RdmaResources read_rdma_resources(const Sysroot& sysroot) {
   if (!sysroot.live())
     return read_recorded_resources(sysroot);
-  // Without a device no process has a queue pair; and opening the socket may load a kernel module.
+  // Without a device no process has a queue pair. Opening the socket could load a kernel module.
   return sysroot.list("/sys/class/infiniband").empty() ? RdmaResources{} : ask_kernel();
 }
 

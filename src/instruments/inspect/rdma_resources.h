@@ -1,5 +1,5 @@
-// Queue pairs, completion queues, memory regions and connections of RDMA, by process, as the kernel
-// keeps account of them.
+// RDMA queue pairs, completion queues, memory regions and connections by process, as the kernel
+// lists them.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,12 @@ namespace shmemctl::inspect {
 
 struct QueuePair {
   std::string device;                         ///< "mlx5_0"
-  int port = 0;                               ///< 0: none yet, or unknown
+  int port = 0;                               ///< 0 if none yet, or unknown
   std::string type;                           ///< "RC", "UD", "DRIVER" (EFA's SRD, DC of mlx5)
   std::string state;                          ///< "RTS"
   std::uint32_t number = 0;                   ///< QPN of the queue pair
-  std::optional<std::uint32_t> remote_number; ///< QPN of the peer's, of RC and UC
-  /// It can send or receive: RTR, RTS, SQD or SQE.
+  std::optional<std::uint32_t> remote_number; ///< QPN of the peer, for RC and UC
+  /// Whether it can send or receive: its state is RTR, RTS, SQD or SQE.
   bool connected() const;
 };
 
@@ -34,7 +34,7 @@ struct RdmaConnection {
   std::string local, remote; ///< "10.0.0.1:4711"; "" if unknown
 };
 
-/// What one process has of all RDMA devices.
+/// The resources that one process has on all RDMA devices.
 struct RdmaUse {
   std::vector<QueuePair> queue_pairs;
   std::vector<RdmaConnection> connections;
@@ -42,45 +42,45 @@ struct RdmaUse {
   std::uint64_t memory_bytes = 0; ///< bytes of the memory regions
 };
 
-/// Kinds of resources that are listed one after the other.
+/// Kinds of resources; the kernel lists each kind separately.
 enum class RdmaResource { queue_pair, completion_queue, memory_region, connection };
 /// "qp", "cq", "mr", "cm_id": as `rdma resource show` calls them.
 const char* to_string(RdmaResource kind);
 
 struct RdmaResources {
   std::map<int, RdmaUse> by_pid;
-  /// Queue pairs were listed: a process that is not in `by_pid` has none that the kernel knows.
+  /// Queue pairs were listed: a process that is not in `by_pid` has none that the kernel lists.
   bool known = false;
   std::vector<Skipped> skipped; ///< "rdma resource qp of mlx5_0", and why
 };
 
-/// Adds what one message of the kernel lists (RDMA_NLDEV_CMD_RES_QP_GET and its like, without
-/// header). Entries without a PID, which are the kernel's own, are left out.
+/// Adds the resources that one message of the kernel lists (RDMA_NLDEV_CMD_RES_QP_GET and similar,
+/// without header). Entries without a PID belong to the kernel itself and are left out.
 void add_rdma_message(RdmaResource kind, std::string_view body, RdmaResources& to);
 
-/// Index and name of a device: of a message of RDMA_NLDEV_CMD_GET.
+/// Index and name of a device, from a message of RDMA_NLDEV_CMD_GET.
 struct RdmaDeviceIndex {
   std::uint32_t index = 0;
   std::string name;
 };
 std::optional<RdmaDeviceIndex> parse_rdma_device(std::string_view body);
 
-/// Adds what a text lists, one resource a line, in the form of `rdma resource show KIND`:
+/// Adds the resources that a text lists, one per line, in the form of `rdma resource show KIND`:
 ///   link mlx5_0/1 lqpn 280 rqpn 281 type RC state RTS pid 4711
 ///   dev mlx5_0 cqn 12 cqe 1023 pid 4711
 ///   dev mlx5_0 mrn 7 mrlen 65536 pid 4711
 ///   link mlx5_0/1 cm-idn 3 state CONNECT pid 4711 src-addr 10.0.0.1:4711 dst-addr 10.0.0.2:80
-/// Words that are not known are passed over; lines without a PID are left out.
+/// Unknown words are ignored; lines without a PID are left out.
 void add_rdma_text(RdmaResource kind, std::string_view text, RdmaResources& to);
-/// The reverse, for a recording: the resources of these processes.
+/// The reverse of add_rdma_text(), for a recording: the resources as such a text.
 std::string rdma_text(RdmaResource kind, const RdmaResources& resources);
 
-/// Where a recorded tree holds that text: "/shmemctl/rdma/qp".
+/// The path of that text in a recorded tree: "/shmemctl/rdma/qp".
 std::string rdma_record_path(RdmaResource kind);
 
-/// Of the live machine by netlink (RDMA_NL_NLDEV), if it has RDMA devices; of a recorded tree from
-/// rdma_record_path(). Queue pairs made by DEVX (those of NVSHMEM's IBGDA) are not in the kernel's
-/// account. Does not throw: what is missing is in `skipped`.
+/// Reads the resources of the live machine by netlink (RDMA_NL_NLDEV), if it has RDMA devices; of a
+/// recorded tree from rdma_record_path(). The kernel does not list queue pairs made by DEVX (such
+/// as those of NVSHMEM's IBGDA). Does not throw: `skipped` lists what could not be read.
 RdmaResources read_rdma_resources(const Sysroot& sysroot);
 
 } // namespace shmemctl::inspect

@@ -1,4 +1,4 @@
-// What a process may do: seccomp, capabilities, namespaces, devices, locked memory.
+// The rights of a process: seccomp, capabilities, namespaces, devices, locked memory.
 #pragma once
 
 #include <map>
@@ -16,14 +16,14 @@ struct Rights {
   std::string effective_capabilities;        ///< hexadecimal, as the kernel writes them
   std::vector<std::string> other_namespaces; ///< "net": namespaces that differ from ours
   std::string locked_memory;                 ///< soft limit in bytes, or "unlimited"
-  std::vector<std::string> devices;          ///< open, each once: "/dev/infiniband/uverbs0"
-  std::vector<std::string> imex_channels;    ///< open: "channel0"
+  std::vector<std::string> devices;          ///< open devices, each once: "/dev/infiniband/uverbs0"
+  std::vector<std::string> imex_channels;    ///< open IMEX channels: "channel0"
 };
 
-/// @param own our namespaces; empty if they are not to be compared
+/// @param own namespaces of this process; empty to skip the comparison
 Rights rights_of(const Process& process, const std::map<std::string, std::string>& own);
 
-/// The namespaces of this program.
+/// The namespaces of this process.
 std::map<std::string, std::string> own_namespaces(const Sysroot& sysroot);
 
 } // namespace shmemctl::inspect

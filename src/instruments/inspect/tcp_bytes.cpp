@@ -6,7 +6,7 @@
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
-#include <linux/tcp.h> // its tcp_info has bytes_acked, which that of <netinet/tcp.h> lacks
+#include <linux/tcp.h> // its tcp_info has bytes_acked; that of <netinet/tcp.h> does not
 #include <optional>
 #include <sys/socket.h>
 #include <system_error>
@@ -21,7 +21,8 @@ namespace {
 constexpr int protocol_tcp = 6;
 constexpr unsigned state_established = 1; ///< TCP_ESTABLISHED of the kernel
 
-/// A counter at an offset of the kernel's tcp_info, which older kernels make shorter.
+/// A counter at an offset of the kernel's tcp_info; empty if an older kernel's structure is too
+/// short.
 std::optional<std::uint64_t> counter_at(std::string_view info, std::size_t offset) {
   std::uint64_t value = 0;
   if (info.size() < offset + sizeof value)
@@ -98,7 +99,7 @@ TcpBytesByInode read_tcp_bytes(const Sysroot& sysroot, std::vector<Skipped>& ski
     const NetlinkAnswer answer = ask(socket, family);
     for (const std::string& body : answer.bodies)
       add_tcp_message(body, bytes);
-    if (answer.error_number != 0 && family == AF_INET) // a kernel may have no IPv6
+    if (answer.error_number != 0 && family == AF_INET) // a kernel may lack IPv6
       skipped.push_back({"bytes of TCP connections (NETLINK_SOCK_DIAG)",
                          std::generic_category().message(answer.error_number)});
   }

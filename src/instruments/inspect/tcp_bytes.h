@@ -1,4 +1,4 @@
-// Bytes by TCP connection, as the kernel counts them for each socket.
+// Bytes of each TCP connection, as the kernel counts them per socket.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +20,24 @@ struct TcpBytes {
 /// By the inode of the socket.
 using TcpBytesByInode = std::map<std::uint64_t, TcpBytes>;
 
-/// Adds what one message tells (an inet_diag_msg and its attributes, without header). Sockets
-/// without an inode, which no process has, are left out.
+/// Adds the counts of one message (an inet_diag_msg and its attributes, without header). Leaves out
+/// sockets without an inode, which belong to no process.
 void add_tcp_message(std::string_view body, TcpBytesByInode& to);
 
 /// Adds the lines of a text: "inode 77 acked-bytes 1024 received-bytes 2048".
 void add_tcp_text(std::string_view text, TcpBytesByInode& to);
-/// The reverse, for a recording.
+/// The reverse of add_tcp_text(), for a recording.
 std::string tcp_text(const TcpBytesByInode& bytes);
 
-/// Where a recorded tree holds that text.
+/// The path of that text in a recorded tree.
 inline constexpr const char* tcp_record_path = "/shmemctl/tcp";
 
-/// Bytes of the established connections in our network namespace, by NETLINK_SOCK_DIAG; of a
-/// recorded tree from tcp_record_path. What is missing is added to `skipped`.
+/// Reads the bytes of the established connections in our network namespace, by NETLINK_SOCK_DIAG;
+/// of a recorded tree from tcp_record_path. What could not be read is added to `skipped`.
 TcpBytesByInode read_tcp_bytes(const Sysroot& sysroot, std::vector<Skipped>& skipped);
 
-/// Fills the totals of connections, and what was moved between two readings. A connection that is
-/// not in one of them has none.
+/// Sets the totals of the connections from the second reading and, if `watched`, the bytes moved
+/// between the two readings. A connection that a reading lacks gets no value from it.
 void fill_tcp_bytes(const TcpBytesByInode& before, const TcpBytesByInode& after, bool watched,
                     std::vector<TcpConnection>& connections);
 

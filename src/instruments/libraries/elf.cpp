@@ -198,7 +198,7 @@ void each_text(const ReadAt& read_at, const std::vector<FileRange>& ranges, std:
                std::uint64_t max_bytes, const std::function<void(std::string_view)>& visit) {
   constexpr std::size_t piece_bytes = 1U << 20, longest = 4096;
   for (const FileRange& range : ranges) {
-    std::string rest; // a text that goes on in the next piece
+    std::string rest; // start of a text that continues in the next piece
     std::uint64_t done = 0;
     while (done < range.size_bytes && max_bytes > 0) {
       const auto wanted = static_cast<std::size_t>(

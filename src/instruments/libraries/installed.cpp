@@ -18,8 +18,8 @@ namespace {
 constexpr const char* cache_path = "/etc/ld.so.cache";
 constexpr std::size_t max_cache_bytes = 16U << 20, max_record_bytes = 32U << 20;
 
-// The formats of glibc's cache (sysdeps/generic/dl-cache.h): an old one, which may be before the
-// new one, and the new one. Numbers are in the byte order of the machine.
+// The formats of glibc's cache (sysdeps/generic/dl-cache.h): the new one, which may follow one of
+// the old format. Numbers are in host byte order.
 constexpr std::string_view old_magic = "ld.so-1.7.0", new_magic = "glibc-ld.so.cache1.1";
 constexpr std::size_t old_header_bytes = 16, old_entry_bytes = 12, new_header_bytes = 48,
                       new_entry_bytes = 24;
@@ -45,7 +45,7 @@ std::string_view new_format(std::string_view bytes) {
                                                                            : std::string_view();
 }
 
-/// The text at an offset of the cache; "" if it does not end in it.
+/// The text at an offset of the cache; "" if it does not end within the cache.
 std::string cached_text(std::string_view cache, std::uint32_t offset) {
   if (offset >= cache.size())
     return {};
@@ -64,7 +64,8 @@ std::string_view name_of(std::string_view path) {
   return path.substr(path.rfind('/') + 1); // npos + 1 is 0
 }
 
-/// A name that programs ask for: "libnccl.so.2", "libnccl-net.so", and not "libnccl.so.2.21.5".
+/// Whether programs ask for this name: true for "libnccl.so.2" and "libnccl-net.so", false for
+/// "libnccl.so.2.21.5".
 bool is_asked_for(std::string_view name) {
   const std::size_t at = name.find(".so");
   if (at == std::string_view::npos || library_kind(name) == nullptr)
@@ -94,7 +95,7 @@ public:
         add(name, folder + "/" + name, origin);
   }
   std::map<std::string, std::vector<InstalledFile>> take() {
-    // "libnccl.so" is there for linking where "libnccl.so.2" is: not another library.
+    // If "libnccl.so.2" exists, "libnccl.so" is its name for linking and not another library.
     std::set<std::string> versioned;
     for (const auto& entry : found_)
       if (!ends_with(entry.first, ".so"))
@@ -118,13 +119,13 @@ bool is_name_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
 }
 
-/// The folder above; "" above "/usr".
+/// The parent folder; "" for "/usr".
 std::string parent_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
-/// Where libraries are that no RECORD lists: those of packages that were built in place.
+/// Adds libraries that no RECORD lists, such as those of packages that were built in place.
 void add_unrecorded(const Sysroot& sysroot, PythonSite& site) {
   std::vector<std::string> folders = {""};
   for (const std::string& name : sysroot.list(site.folder)) {
@@ -195,7 +196,7 @@ std::string package_name(std::string_view name) {
 
 std::vector<ExactRequirement> exact_requirements(std::string_view metadata) {
   std::vector<ExactRequirement> requirements;
-  bool in_header = true; // the description below the header may have any rows
+  bool in_header = true; // the description below the header may contain any lines
   each_row(metadata, [&](std::string_view row) {
     in_header = in_header && !row.empty();
     constexpr std::string_view key = "Requires-Dist:";
@@ -250,7 +251,8 @@ std::vector<std::string> site_folders(const Sysroot& sysroot, const std::string&
     return {path};
   if (!starts_with(path, "/") || !sysroot.exists(path))
     return {};
-  // The interpreter of a virtual environment is a link to the system's: the path itself tells.
+  // The interpreter of a virtual environment is a link to the system's, so only the unresolved path
+  // leads to the environment.
   const std::string prefix =
       sysroot.is_directory(path) ? (path == "/" ? "" : path) : parent_of(parent_of(path));
   std::vector<std::string> folders, bases = {prefix + "/lib", prefix + "/lib64"};

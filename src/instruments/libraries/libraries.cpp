@@ -71,7 +71,8 @@ bool is_identifier(char byte) {
   return std::isalnum(static_cast<unsigned char>(byte)) != 0 || byte == '_';
 }
 
-/// "MLX5_1.25", "IBVERBS_1.14": what dlvsym() is called with.
+/// Whether a text looks like a symbol version, an argument of dlvsym(): "MLX5_1.25",
+/// "IBVERBS_1.14".
 bool is_symbol_version(std::string_view text) {
   for (const std::string_view prefix : {"MLX5_", "IBVERBS_", "EFA_"})
     if (starts_with(text, prefix)) {
@@ -83,15 +84,16 @@ bool is_symbol_version(std::string_view text) {
   return false;
 }
 
-/// A version of three numbers and nothing else.
+/// Whether a text is a version of three numbers and nothing else.
 bool is_bare_version(std::string_view text) {
   return std::count(text.begin(), text.end(), '.') == 2 && text.size() < 12 &&
          leading_version(text) == text &&
          text.find_first_not_of("0123456789.") == std::string_view::npos && text.back() != '.';
 }
 
-/// Whether the file was there before: one that the process has built itself (JIT) was not
-/// overwritten. False if the file system does not keep it.
+/// Whether the file existed before that time. A file that is younger than the process may be built
+/// by the process itself (JIT), and then it was not overwritten. False if the file system does not
+/// record the time of creation.
 bool is_older_than(const std::string& path, double unix_s) {
   struct statx status {};
   return ::statx(AT_FDCWD, path.c_str(), 0, STATX_BTIME, &status) == 0 &&
@@ -130,11 +132,11 @@ const LibraryKind* library_kind(std::string_view path) {
   const std::string_view name = file_name(path);
   if (name.find(".so") == std::string_view::npos)
     return nullptr;
-  static const auto patterns = patterns_of_kinds(); // every file of every process is asked for
+  static const auto patterns = patterns_of_kinds(); // built once: every file is looked up
   for (const auto& pattern : patterns)
     if (matches_pattern(name, pattern.first))
       return pattern.second;
-  // UCCL's and MORI's extensions have common names in a folder of theirs.
+  // UCCL's and MORI's extensions have common file names, but folders of their own.
   if (ends_with(name, ".so") && path.find("/uccl/") != std::string_view::npos)
     return library_kind_of_id("uccl");
   return nullptr;
@@ -188,7 +190,8 @@ bool Library::knows(const std::string& name) const {
   return names.find(name + '\0') != std::string::npos;
 }
 
-/// Which package has a file: wheels by their RECORD, Debian's packages by their lists.
+/// Finds the package that contains a file: wheels by their RECORD, Debian's packages by their
+/// lists.
 class LibraryReader::Owners {
 public:
   explicit Owners(const Sysroot& sysroot) : sysroot_(sysroot) {}
@@ -217,7 +220,8 @@ private:
           names.push_back(name);
       known = sites_.emplace(site, std::move(names)).first;
     }
-    // Those whose names are like the path come first: RECORDs of large packages take time.
+    // Packages whose names resemble the path come first, because RECORDs of large packages take
+    // time.
     std::vector<std::string> names = known->second;
     const std::string wanted = plain(file);
     std::stable_partition(names.begin(), names.end(), [&wanted](const std::string& name) {
@@ -253,7 +257,7 @@ private:
 
   std::optional<Owner> of_debian(const std::string& path) {
     read_debian();
-    // On a system with a merged /usr, lists may have either path.
+    // On a system with a merged /usr, lists may contain either path.
     const std::string other = starts_with(path, "/usr/lib/") ? path.substr(4)
                               : starts_with(path, "/lib/")   ? "/usr" + path
                                                              : path;
@@ -325,7 +329,7 @@ LibraryReader::libraries(const std::vector<MappedFile>& files, const MappingProc
 std::shared_ptr<const Library> LibraryReader::installed(const std::string& path) {
   const std::string real = sysroot_.realpath(path).value_or(path);
   const LibraryKind* kind = library_kind(real);
-  if (kind == nullptr) // libfoo.so.1 may be a link to a file of any name
+  if (kind == nullptr) // libfoo.so.1 may be a link to a file with any name
     kind = library_kind(path);
   if (kind == nullptr)
     return nullptr;
@@ -348,7 +352,7 @@ std::shared_ptr<const Library> LibraryReader::installed(const std::string& path)
 
 std::string LibraryReader::path_of(const MappedFile& file, const MappingProcess& process) const {
   const std::string folder = "/proc/" + std::to_string(process.pid);
-  if (file.deleted) // a new file of that name has other bytes
+  if (file.deleted) // a new file of that name has different content
     return folder + "/map_files/" + file.range;
   const bool elsewhere = sysroot_.live() ? !process.mount_namespace.empty() &&
                                                process.mount_namespace != own_mount_namespace_
@@ -372,7 +376,7 @@ std::shared_ptr<const Library> LibraryReader::read(const MappedFile& file, const
   const auto owner = owners_->find(file.path);
   if (owner)
     library->owner = owner->version.empty() ? owner->name : owner->name + " " + owner->version;
-  // What the package database says concerns the file that exists now.
+  // The package database describes the file that exists now.
   find_version(*library, owner && library->state != "replaced" && library->state != "deleted"
                              ? owner->version
                              : std::string());
@@ -396,15 +400,15 @@ void LibraryReader::compare_with_file(Library& library, const std::string& path,
     library.state_reason = reason_of(errno);
     return;
   }
-  // Some file systems (overlayfs, btrfs) show another device in maps than stat() does; then their
-  // inodes cannot be compared either.
+  // On some file systems (overlayfs, btrfs) the device in maps differs from that of stat(); then
+  // the inodes cannot be compared either.
   const std::string device =
       fmt::format("{:02x}:{:02x}", major(status.st_dev), minor(status.st_dev));
   const bool same_device = device == library.file.device;
   const double started_s = boot_s_.value_or(0) + static_cast<double>(process.start_ticks) /
                                                      static_cast<double>(::sysconf(_SC_CLK_TCK));
   const auto changed_s = static_cast<double>(status.st_mtim.tv_sec);
-  // Ticks and btime are rounded: a second more.
+  // Allow one second more, because ticks and btime are rounded.
   if (same_device && status.st_ino != library.file.inode)
     library.state = "replaced";
   else if (boot_s_ && changed_s > started_s + 1 && is_older_than(path, started_s))

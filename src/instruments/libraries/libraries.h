@@ -1,5 +1,5 @@
-// Communication libraries: which one a file is, which version, whose, and, of one that a process
-// has mapped, whether the file is still that.
+// Identifies communication libraries: the kind of library that a file is, its version, its owner
+// and, for a file that a process has mapped, whether it is still the same file on disk.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +16,29 @@
 
 namespace shmemctl::libraries {
 
-/// A file that is mapped, with all of its mappings.
+/// A mapped file; all of its mappings are one entry.
 struct MappedFile {
-  std::string path;        ///< as the process sees it, without " (deleted)"
+  std::string path;        ///< path as the process sees it, without " (deleted)"
   std::string device;      ///< "fd:01", hexadecimal as the kernel writes it
   std::uint64_t inode = 0; ///< not 0
-  /// The file has no name any more: it was removed, or another file has the name.
+  /// The file has lost its name: it was removed, or another file has taken the name.
   bool deleted = false;
   std::string range; ///< its first mapping: "7f00-7f10", a name in /proc/PID/map_files
 
   bool operator==(const MappedFile&) const = default;
 };
 
-/// The process that has files mapped, as far as it decides which file a path means.
+/// The facts about the process that decide which file a mapped path means.
 struct MappingProcess {
   int pid = 0;
   std::string mount_namespace;   ///< "mnt:[4026531841]"; "" if it is unknown
   std::uint64_t start_ticks = 0; ///< since boot
 };
 
-/// What the system says about an errno, and for a refused access what is needed.
+/// The system's text for an errno; if access was denied, with the rights that are needed.
 std::string reason_of(int error_number);
 
-/// Libraries that read the same variables of the environment.
+/// Groups of libraries that read the same environment variables.
 enum class Family { none, nvshmem, nccl, ucx, libfabric };
 
 /// One kind of library: a row of the table in libraries.cpp.
@@ -47,26 +47,26 @@ struct LibraryKind {
   const char* title; ///< "NVSHMEM host library"
   const char* names; ///< patterns of file names (matches_pattern()), separated by blanks
   Family family = Family::none;
-  const char* marker = "";         ///< what is before its version in its texts: "NCCL version "
-  bool bare_version = false;       ///< a text that is nothing but a version is its version
-  bool versioned_file_name = true; ///< what follows ".so." is its version, if it has two parts
-  bool reads_texts = false; ///< texts of the file are read: names of variables, versions in it
+  const char* marker = "";   ///< the text that precedes the version in the file: "NCCL version "
+  bool bare_version = false; ///< the version may be a text of its own in the file
+  bool versioned_file_name = true; ///< the version may follow ".so." in the file name
+  bool reads_texts = false; ///< the file's texts are read, for names of variables and versions
 };
 
-/// The kind of a file by its name; null if it is none of these.
+/// The kind of a file by its name; null if the name belongs to no kind.
 const LibraryKind* library_kind(std::string_view path);
-/// By its id; null if there is none of that id.
+/// The kind with this id; null if there is none.
 const LibraryKind* library_kind_of_id(std::string_view id);
 
-/// "libnccl" of "/usr/lib/libnccl.so.2.21.5" and of "libnccl-4fa53e1b.so.2" (a name that auditwheel
-/// gave).
+/// The name of a library without version and suffix: "libnccl" for "/usr/lib/libnccl.so.2.21.5" and
+/// for "libnccl-4fa53e1b.so.2" (a name given by auditwheel).
 std::string library_stem(std::string_view path);
 
 /// The version at the start of a text: "2.21.5+cuda12.4"; "" if it does not start with a number and
 /// a dot.
 std::string leading_version(std::string_view text);
 
-/// What a file says; the same for all processes that map it.
+/// A library file; the same object serves all processes that map the file.
 struct Library {
   const LibraryKind* kind = nullptr;
   MappedFile file;
@@ -74,16 +74,16 @@ struct Library {
   std::string version;        ///< "" if it is unknown
   std::string version_source; ///< "text in the file", "file name", "package"; or why it is unknown
   std::string owner; ///< "nvidia-nccl-cu12 2.21.5"; "" if no known package contains the file
-  /// "unchanged", "deleted", "replaced", "overwritten", "not compared"; "installed" of one that was
-  /// not found in a process.
+  /// State of the mapped file: "unchanged", "deleted", "replaced", "overwritten" or "not compared";
+  /// "installed" if it was not found in a process.
   std::string state;
-  std::string state_reason; ///< why it was not compared
+  std::string state_reason; ///< why the state is "not compared"
   ElfFacts elf;
-  /// The identifiers at the ends of its texts, each followed by a zero byte: the linker keeps a
-  /// text only once that is the end of another one. In front of one that is a whole text is
-  /// \x01.
+  /// The identifiers at the ends of the file's texts, each followed by a zero byte. Ends are enough
+  /// because the linker stores a text that is the end of another one only once. \x01 precedes an
+  /// identifier that is a whole text.
   std::string names;
-  std::vector<std::string> asked_versions; ///< symbol versions that it looks up at run time
+  std::vector<std::string> asked_versions; ///< symbol versions looked up at run time
   /// Release of the NVSHMEM device library that an extension contains.
   std::string nvshmem_inside;
   bool has_ibgda_state = false; ///< the library reads the state of NVSHMEM's IBGDA transport
@@ -92,26 +92,27 @@ struct Library {
   bool knows(const std::string& name) const;
 };
 
-/// Whether a constant or the name of a symbol in an ELF file is this text, or ends with it; false
-/// if it cannot be read.
+/// Whether a constant or a symbol name in an ELF file is this text or ends with it. False if the
+/// file cannot be read.
 bool has_text(const Sysroot& sysroot, const std::string& path, const std::string& text);
 
-/// Reads an open file at any offset, at most 16 MiB a call, without moving its position. `file`
-/// must outlive the result.
+/// Returns a reader for an open file that reads at any offset, at most 16 MiB per call, without
+/// moving the file position. `file` must outlive the result.
 ReadAt reader_of(const FileDescriptor& file);
 
-/// Reads each file once, whatever number of processes map it.
+/// Reads each file once, however many processes map it.
 class LibraryReader {
 public:
   explicit LibraryReader(const Sysroot& sysroot);
   ~LibraryReader();
-  /// The communication libraries among the files that a process has mapped, in their order.
+  /// The communication libraries among the files that a process has mapped, in the order of
+  /// `files`.
   std::vector<std::shared_ptr<const Library>> libraries(const std::vector<MappedFile>& files,
                                                         const MappingProcess& process);
-  /// The library that is installed there; null if no kind has that name.
-  /// @param path links are followed
+  /// The library installed at `path`, whose links are followed; null if its name belongs to no
+  /// kind.
   std::shared_ptr<const Library> installed(const std::string& path);
-  /// Files that were opened.
+  /// Number of files that were opened.
   std::size_t files_read() const { return files_read_; }
 
 private:

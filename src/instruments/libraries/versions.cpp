@@ -15,14 +15,14 @@ namespace {
 
 using Release = std::array<int, 3>;
 
-/// From which release on NVSHMEM keeps RC queue pairs of IBGDA by queue pair, and not by PE.
+/// The first release in which NVSHMEM stores IBGDA's RC queue pairs by queue pair and not by PE.
 constexpr Release new_qp_layout = {3, 5, 19};
 
 std::string described(const Library& library) {
   return library.file.path + (library.version.empty() ? "" : " (" + library.version + ")");
 }
 
-/// The NVSHMEM package that brings a release, as far as it can be guessed from the file's owner.
+/// The command that installs an NVSHMEM release, guessed from the owner of the file.
 std::string install_nvshmem(const Library& host, const std::string& version) {
   const std::string package = host.owner.substr(0, host.owner.find(' '));
   return (starts_with(package, "nvidia-nvshmem") ? "pip install " + package + "==" + version
@@ -56,8 +56,8 @@ void find_split(const Libraries& libraries, const Library& host, Findings& findi
                               host.file.path});
       continue;
     }
-    // Within a major release, NVSHMEM's host library takes older device libraries; code that reads
-    // private state has no such promise.
+    // Within a major release, NVSHMEM's host library supports older device libraries. This promise
+    // does not hold for code that reads private state.
     const bool breaks = (*linked)[0] != (*loaded)[0] || *linked > *loaded || each->has_ibgda_state;
     findings.push_back(
         {"nvshmem-version-split", breaks ? Severity::error : Severity::warning, "",
@@ -135,8 +135,8 @@ void find_missing_symbols(const Libraries& libraries, Findings& findings) {
           std::copy_if(needs.versions.begin(), needs.versions.end(), std::back_inserter(missing),
                        lacks);
       const bool linked = !missing.empty();
-      // What it asks for by dlvsym(), for which it has to be ready not to get it: the versions of
-      // this library have its prefix.
+      // Versions that it looks up with dlvsym(). The lookup may fail, and the library must be
+      // prepared for that. Versions of this library have its prefix.
       const std::string prefix = provider->stem == "libmlx5"      ? "MLX5_"
                                  : provider->stem == "libibverbs" ? "IBVERBS_"
                                  : provider->stem == "libefa"     ? "EFA_"

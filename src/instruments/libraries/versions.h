@@ -1,4 +1,4 @@
-// Versions of libraries that do not fit together in one process.
+// Finds libraries whose versions do not fit together in one process.
 #pragma once
 
 #include <array>
@@ -14,14 +14,15 @@ namespace shmemctl::libraries {
 
 using Libraries = std::vector<std::shared_ptr<const Library>>;
 
-/// "3.5.19-1" -> 3, 5, 19; numbers that are missing are 0. Empty without a number in front.
+/// The first three numbers of a version: "3.5.19-1" -> 3, 5, 19. Missing numbers are 0. Empty if
+/// the text does not start with a number.
 std::optional<std::array<int, 3>> release_of(std::string_view version);
 
-/// `nvshmem-version-split`, `nvshmem-qp-layout`, `symbol-missing` of libraries that one process has
-/// or would load, without subjects: who that is is for the caller to say.
+/// The findings `nvshmem-version-split`, `nvshmem-qp-layout` and `symbol-missing` about the
+/// libraries that one process has mapped or would load. The caller sets the subjects.
 Findings fit_findings(const Libraries& libraries);
 
-/// As fit_findings(), and `library-twice` of files that one process has mapped.
+/// The findings of fit_findings(), and `library-twice` for files that one process has mapped.
 Findings version_findings(const Libraries& libraries);
 
 } // namespace shmemctl::libraries
