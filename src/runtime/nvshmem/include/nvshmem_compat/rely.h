@@ -1,5 +1,5 @@
-/* What programs have from NVSHMEM's headers without a name of NVSHMEM's: headers that those
- * include, and a macro. */
+/* What programs get from NVSHMEM's headers besides NVSHMEM's names: the headers that those include,
+ * and a macro. */
 #ifndef NVSHMEM_COMPAT_RELY_H
 #define NVSHMEM_COMPAT_RELY_H
 
@@ -10,12 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An older standard is refused by device/job.cuh in one line, here in many. */
+/* With an older standard this header would print many errors; device/job.cuh refuses it in one
+ * line. */
 #if defined(__CUDACC__) && !defined(NVSHMEM_HOSTLIB_ONLY) && __cplusplus >= 201703L
 #include <cooperative_groups.h>
 #endif
 
-/* To stderr, with file and line. */
+/* Prints to stderr, with file and line. */
 #define NVSHMEMI_ERROR_PRINT(...)                                                                  \
   do {                                                                                             \
     fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);                                                \
