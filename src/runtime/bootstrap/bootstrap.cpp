@@ -41,7 +41,7 @@ std::uint64_t bytes_to_allgather(std::vector<std::uint64_t> lengths) {
   return best;
 }
 
-/// @param everywhere false: rank 0 alone gets the texts
+/// @param everywhere if false, only rank 0 gets the texts
 std::vector<std::string> gather_texts(Bootstrap& bootstrap, const std::string& text,
                                       bool everywhere, const Deadline& deadline) {
   const std::vector<std::uint64_t> lengths =
@@ -128,7 +128,7 @@ struct PendingAbort {
 
 std::mutex pending_mutex;
 
-/// Never destroyed: exit handlers run among the destructors of static objects.
+/// Never destroyed, because exit handlers may run after destructors of static objects.
 PendingAbort*& pending() {
   static PendingAbort* job = nullptr;
   return job;

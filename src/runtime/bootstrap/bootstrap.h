@@ -49,7 +49,7 @@ public:
   /// learn it. Returns `said` itself if the PEs have no such secret.
   virtual Secret mix_secret(const Secret& said) const { return said; }
 
-  /// Asks the launcher to end the whole job, if it can be asked; returns otherwise.
+  /// Asks the launcher to end the whole job. Returns if that is not possible.
   virtual void abort(ExitCode code, const std::string& message) noexcept = 0;
   /// Deregisters from the launcher (collective); no call may follow. After an Error, the object may
   /// be destroyed without it.
@@ -65,7 +65,7 @@ public:
 
 protected:
   Bootstrap(int rank, int size) : rank_(rank), size_(size) {}
-  /// For implementations that learn them after construction.
+  /// For implementations that get rank and size after construction.
   void set_ranks(int rank, int size) {
     rank_ = rank;
     size_ = size;

@@ -70,7 +70,7 @@ struct CallLabel {
   std::uint32_t number = 0;
   std::uint32_t root = 0;
   std::uint64_t block_bytes = 0;
-  /// "call 7, allgather of 16 bytes"
+  /// E.g. "call 7, allgather of 16 bytes".
   std::string text() const;
   bool operator==(const CallLabel&) const = default;
 };

@@ -60,8 +60,8 @@ std::vector<SocketAddress> advertised_addresses(const UniqueId& id, const Interf
   return offered;
 }
 
-/// An accepted connection of a lower neighbour. It is in use once the neighbour has confirmed it:
-/// until then the neighbour may have given it up and may connect again.
+/// An accepted connection of a lower neighbour. It is used after the neighbour has confirmed it:
+/// until then the neighbour may abandon it and connect again.
 struct Candidate {
   Socket socket;
   FrameReader reader;
@@ -196,7 +196,7 @@ private:
       dialers_[level].dial_again(connection_ended);
   }
 
-  /// Whether to keep polling the candidate: false once it is the connection, or is rejected.
+  /// Whether to keep polling the candidate: false if it has become the connection or was rejected.
   bool read_candidate(std::size_t level, Candidate& candidate) {
     try {
       candidate.reader.read(candidate.socket);

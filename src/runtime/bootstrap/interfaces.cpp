@@ -62,7 +62,7 @@ bool is_container_bridge(const std::string& interface) {
   return false;
 }
 
-/// Smaller is better.
+/// Preference among addresses; smaller is better.
 int rank_of(const InterfaceAddress& candidate) {
   if (candidate.loopback)
     return 4;

@@ -17,7 +17,7 @@ struct InterfaceAddress {
   bool up = true, running = true, loopback = false;
   SocketAddress address; ///< port 0
 };
-/// What getifaddrs(3) knows, IPv4 and IPv6 only. Throws Error.
+/// The IPv4 and IPv6 addresses that getifaddrs(3) returns. Throws Error.
 std::vector<InterfaceAddress> interface_addresses();
 
 /// The choice that usable_addresses() makes, as a function of its input.
@@ -28,7 +28,7 @@ bool is_loopback(const SocketAddress& address);
 bool is_link_local(const SocketAddress& address);
 /// 0.0.0.0 or ::
 bool is_wildcard(const SocketAddress& address);
-/// True if the two differ in nothing but the port and the scope.
+/// True if the addresses are equal except for port and scope.
 bool same_host_address(const SocketAddress& left, const SocketAddress& right);
 
 /// Parses an address that another host wrote. The scope of an IPv6 link-local address is the name

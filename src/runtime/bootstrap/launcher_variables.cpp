@@ -155,7 +155,7 @@ std::optional<int> launched_local_rank(const Environment& environment) {
                                 "SLURM_LOCALID"});
 }
 
-// What a launcher leaves in the environment of the processes that it starts.
+// Variables that launchers set in the environment of the processes that they start.
 
 namespace {
 

@@ -1,5 +1,5 @@
-// Rank and size of this process as its launcher left them in the environment, before any bootstrap
-// is opened.
+// Rank and size of this process according to the environment variables of its launcher. They are
+// available before a bootstrap is opened.
 #pragma once
 
 #include <optional>

@@ -258,7 +258,7 @@ std::unique_ptr<Bootstrap> open_mpi(BootstrapRequest& request, const Deadline& d
   return bootstrap;
 }
 
-// How the MPI bootstrap waits for a call, and how it finds the rank that is missing from it.
+// Waits of the MPI bootstrap, and the search for the rank that has not entered a call.
 
 namespace {
 

@@ -29,7 +29,7 @@ struct MoePath {
 
 /// Intranode kernels need one node of at most max_ranks_of_kernels ranks whose GPUs all map each
 /// other's memory; everything else takes internode kernels.
-/// @param paths how this PE's kernels reach each PE (PeGpu::ways())
+/// @param paths how this PE's kernels reach each PE (PeGpu::paths_by_pe())
 MoePath choose_moe_path(const ExchangeConfig& config, const std::vector<KernelPath>& paths);
 
 /// Why kernels of this path cannot run on this PE: the first PE that they cannot reach in the way

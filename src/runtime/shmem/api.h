@@ -1,4 +1,4 @@
-// How a function of the C interface is defined.
+// The macro that defines a function of the C interface.
 #pragma once
 
 #include "src/runtime/shmem/world.h"

@@ -10,9 +10,9 @@
 
 namespace shmemctl::api {
 
-/// SHMEM_SYMMETRIC_SIZE: a non-negative number, with or without a fraction, and a suffix k, m, g or
-/// t for powers of 1024; what follows the suffix is ignored. Bytes, rounded up; nothing if the text
-/// is malformed or the size is 2^62 or more.
+/// Parses SHMEM_SYMMETRIC_SIZE: a non-negative number, with or without a fraction, and optionally a
+/// suffix k, m, g or t for powers of 1024; text after the suffix is ignored. Returns bytes, rounded
+/// up; nothing if the text is malformed or the size is 2^62 or more.
 std::optional<std::uint64_t> parse_symmetric_size(const std::string& text);
 
 /// Translates the specification's variables (SHMEM_*, else the deprecated SMA_*) to our options.

@@ -50,7 +50,7 @@ bool reached_bootstrap = false; ///< set by the thread that initialises the libr
 /// they use is about to be destroyed.
 void claim_the_end() {
   if (i_end)
-    std::_Exit(static_cast<int>(ExitCode::unavailable)); // a call from an exit handler
+    std::_Exit(static_cast<int>(ExitCode::unavailable)); // an exit handler has called the library
   if (someone_ends.exchange(true))
     for (;;)
       pause();

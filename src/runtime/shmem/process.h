@@ -16,7 +16,7 @@ struct InitRequest {
   int gpu_device = -1;               ///< CUDA device; -1: PEs of a machine take turns
   std::unique_ptr<UidArguments> uid; ///< unique id of the job, from the program; or null
   void* mpi_communicator = nullptr;  ///< an MPI_Comm*, from the program; or null
-  bool share_static_data = true;     ///< globals of the program are symmetric
+  bool share_static_data = true;     ///< whether globals of the program are symmetric
   std::string bootstrap;             ///< replaces the option BOOTSTRAP; "": the option decides
 };
 

@@ -66,7 +66,7 @@ public:
   /// Ends one hold() that returned `address`; false if there is none.
   bool let_go(const void* address);
   void let_all_go();
-  /// nullptr if the job has none.
+  /// This PE's GPU; nullptr if the job has no GPUs.
   virtual PeGpu* gpu() { return nullptr; }
   /// Why gpu() is nullptr, in one clause that stays valid as long as this object; "" if the PE has
   /// a GPU.
@@ -140,7 +140,8 @@ inline shmemctl_context& checked(shmem_ctx_t context) {
                     "make one by shmem_ctx_create and look at what that returns");
   return *context;
 }
-/// World PE of PE number `pe` of a team's context; throws Error (usage) if it has no such PE.
+/// Converts PE `pe` of the context's team to its number in the world. Throws Error (usage) if the
+/// team has no such PE.
 int world_pe_in_team(World& world, const shmemctl_context& context, int pe);
 /// The same for any context.
 inline int world_pe(World& world, const shmemctl_context& context, int pe) {

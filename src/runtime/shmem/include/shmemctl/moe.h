@@ -40,12 +40,12 @@
 extern "C" {
 #endif
 
-/* What functions return; the values are those of shmemctl's exit codes. */
+/* Return values of the functions. They are the values of shmemctl's exit codes. */
 enum {
   SHMEMCTL_MOE_OK = 0,
   SHMEMCTL_MOE_INVALID = 2,     /* a wrong argument, or a call out of order */
   SHMEMCTL_MOE_UNAVAILABLE = 3, /* no GPU, no path to a rank, or a kernel launch failed */
-  SHMEMCTL_MOE_TIMEOUT = 124    /* a rank was waited for too long */
+  SHMEMCTL_MOE_TIMEOUT = 124    /* a rank did not respond in time */
 };
 /* About the last function of this file that failed in this thread: one line that says what failed
  * and why, and one line that says what to do. "" if none has failed. Valid until the next failure.

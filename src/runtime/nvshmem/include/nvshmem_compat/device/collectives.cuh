@@ -21,8 +21,8 @@ struct Parts {
   bool dest_of_all, source_of_all;
 };
 
-/// Called by all threads of the scope: checks the arguments, and whether the members' calls are
-/// alike.
+/// Called by all threads of the scope: checks the arguments, and that all members have made the
+/// same call.
 template <class Scope>
 __device__ inline bool check_collective(DeviceCall call, int team, const void* dest,
                                         const void* source, Parts parts, std::size_t size_bytes,
