@@ -6,7 +6,7 @@
 namespace shmemctl {
 
 namespace {
-/// So that a burst of connections cannot keep pending ones from being read.
+/// Limited so that a burst of connections cannot keep pending ones from being read.
 constexpr int accepts_per_round = 64;
 } // namespace
 
@@ -16,7 +16,7 @@ void refuse(Socket socket, const FailureReport& report) noexcept {
     socket.send_some(frame.data(), frame.size());
     socket.end_sending();
   } catch (const std::exception&) {
-    // The peer has gone away: it needs no reason.
+    // The peer has gone away and needs no reason.
     socket.close();
   }
 }
@@ -37,8 +37,8 @@ void Acceptor::accept_from(Listener& listener) {
     try {
       socket = listener.accept_now();
     } catch (const Error&) {
-      // No file descriptor is left: pending connections are dropped. If there are none, the cause
-      // is outside of this object.
+      // No file descriptor is left: half of the pending connections are dropped. If there are none,
+      // the cause is outside of this object.
       if (pending_.empty())
         throw;
       pending_.erase(pending_.begin(),
@@ -62,7 +62,7 @@ bool Acceptor::challenge(Pending& pending) {
   pending.handshake = Handshake{*nonce, random_nonce()};
   const Bytes frame = encode_frame(FrameKind::challenge, encode_nonce(pending.handshake->listener));
   pending.reader.reset();
-  // It is the first data that is sent on this connection: it fits, or the connection has ended.
+  // The frame is the first data on this connection: it fits, or the connection has ended.
   return pending.socket.send_some(frame.data(), frame.size()) == frame.size();
 }
 
@@ -71,7 +71,7 @@ AcceptedPeer Acceptor::accepted(Pending& pending, Proven proven) const {
   AcceptedPeer accepted;
   accepted.proven =
       same_proof(proven.proof, dialer_proof(*pending.handshake, secret_, kind, proven.contents));
-  if (accepted.proven) // a peer without the secret gets nothing to verify guesses with
+  if (accepted.proven) // with a proof, a peer without the secret could verify guesses of it
     accepted.welcome = encode_frame(
         FrameKind::welcome,
         encode_nonce(listener_proof(*pending.handshake, secret_, kind, proven.contents)));

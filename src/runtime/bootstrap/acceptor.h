@@ -15,15 +15,16 @@ namespace shmemctl {
 /// A peer that has sent its first frame.
 struct AcceptedPeer {
   Socket socket;
-  Bytes contents; ///< contents of its frame, without the proof
+  Bytes contents; ///< the frame's payload without the proof
   /// Whether the peer knows the job's secret; if not, nothing that it sends is trusted.
   bool proven = false;
   Bytes welcome; ///< the frame that admits the peer, and proves that this side knows the secret too
 };
 
-/// Accepts connections, challenges each one that requests it, and reads one control frame. A
-/// connection that sends anything else, or has not sent its frame within five seconds, is closed;
-/// beyond max_waiting, the oldest is closed. That bounds what an unauthenticated peer can cost.
+/// Accepts connections, answers a connect_request with a challenge, and reads one control frame. A
+/// connection that sends anything else, or has not sent its frame within five seconds, is closed.
+/// If more than max_waiting connections are pending, the oldest one is closed. These limits bound
+/// what unauthenticated peers can cost.
 class Acceptor {
 public:
   static constexpr double handshake_timeout_s = 5; ///< several round trips of a slow network
@@ -33,8 +34,8 @@ public:
       : listeners_(std::move(listeners)), secret_(secret) {}
 
   void prepare(PollSet& set);
-  /// Calls `arrived` for each complete frame of the wanted kind. `arrived` may close this: then no
-  /// other frame is passed on.
+  /// Calls `arrived` for each complete frame of the wanted kind. `arrived` may call close(); then
+  /// no further frame is passed on.
   using Arrived = std::function<void(AcceptedPeer)>;
   void advance(const PollSet& set, FrameKind wanted, const Arrived& arrived);
   void close();
@@ -52,7 +53,7 @@ private:
   void accept_from(Listener& listener);
   /// False if the connection is to be closed or was passed on.
   bool read(Pending& pending, FrameKind wanted, const Arrived& arrived);
-  /// False if it has to go.
+  /// Sends the challenge. False if the connection is to be closed.
   static bool challenge(Pending& pending);
   AcceptedPeer accepted(Pending& pending, Proven proven) const;
 
@@ -63,7 +64,8 @@ private:
   bool closed_ = false;
 };
 
-/// Tells a connection why it is refused, if that can be said without waiting, and ends it.
+/// Sends the reason for the refusal, if that is possible without blocking, and closes the
+/// connection.
 void refuse(Socket socket, const FailureReport& report) noexcept;
 
 } // namespace shmemctl

@@ -78,7 +78,7 @@ void BlockingCalls::run(const std::string& step, std::function<void()> call,
     shared_->changed.wait_until(lock, deadline.at_most(health_interval).at());
     if (shared_->done)
       break;
-    abandoned_ = true; // unless neither of these throws
+    abandoned_ = true; // remains set if wait.check() throws
     lock.unlock();
     wait.check();
     lock.lock();

@@ -11,7 +11,7 @@
 
 namespace shmemctl {
 
-/// For waits of milliseconds whose poll is a call into a library: they never spin.
+/// For waits of milliseconds that poll by calling a library: yields, then sleeps, never spins.
 inline constexpr BackoffPolicy library_backoff{.spins = 0,
                                                .yields = 200,
                                                .first_sleep = std::chrono::microseconds(20),
@@ -19,21 +19,21 @@ inline constexpr BackoffPolicy library_backoff{.spins = 0,
                                                .yields_per_check = 1};
 
 /// A thread that makes blocking calls while its owner waits with a deadline. All calls of one
-/// object are made by the same thread, one after another: some libraries want that.
+/// object are made by the same thread, one after another, because some libraries require it.
 class BlockingCalls {
 public:
   BlockingCalls();
-  /// Ends the thread, or leaves it alone if it hangs in a call.
+  /// Ends the thread, or detaches it if it hangs in a call.
   ~BlockingCalls();
   BlockingCalls(const BlockingCalls&) = delete;
   BlockingCalls& operator=(const BlockingCalls&) = delete;
 
-  /// Makes the call and waits for it; rethrows what it throws. Once the deadline has passed or
+  /// Makes the call and waits for it; rethrows what it throws. If the deadline passes or
   /// JobHealth::check() throws, the call is abandoned: its thread stays in it, so the call must own
   /// or share everything that it touches (the library must stay loaded), and no further call is
   /// possible.
-  /// @param step what is being done, for the timeout error
-  /// @param culprit returns which PE is waited for; called when the deadline has passed
+  /// @param step name of the call, for the timeout error
+  /// @param culprit returns the PE that is waited for; called when the deadline has passed
   void run(const std::string& step, std::function<void()> call, const Deadline& deadline,
            JobHealth& health, const std::function<int()>& culprit = nullptr);
   /// True after run() has abandoned a call.

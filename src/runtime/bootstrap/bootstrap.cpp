@@ -16,12 +16,12 @@ namespace shmemctl {
 namespace {
 
 constexpr std::uint64_t max_gathered_bytes = 1 << 20;
-/// What a broadcast costs beside its bytes, in bytes of an allgather.
+/// Cost of a broadcast besides its bytes, expressed in bytes of an allgather.
 constexpr std::uint64_t bytes_of_a_broadcast = 64 << 10;
 
-/// How many bytes of each text an allgather takes, so that everything costs least: what exceeds
-/// them is broadcast, text by text. Texts of about one length are gathered whole; a few long ones
-/// among many short ones do not make all blocks as long as theirs.
+/// The number of bytes of each text to allgather, for the least total cost; the rest of each longer
+/// text is broadcast. Texts of about the same length are gathered as a whole. A few long texts
+/// among many short ones do not make all blocks long.
 std::uint64_t bytes_to_allgather(std::vector<std::uint64_t> lengths) {
   std::sort(lengths.begin(), lengths.end());
   const std::uint64_t count = lengths.size();
@@ -41,7 +41,7 @@ std::uint64_t bytes_to_allgather(std::vector<std::uint64_t> lengths) {
   return best;
 }
 
-/// @param everywhere false: rank 0 alone gets the texts
+/// @param everywhere if false, only rank 0 gets the texts
 std::vector<std::string> gather_texts(Bootstrap& bootstrap, const std::string& text,
                                       bool everywhere, const Deadline& deadline) {
   const std::vector<std::uint64_t> lengths =
@@ -66,7 +66,7 @@ std::vector<std::string> gather_texts(Bootstrap& bootstrap, const std::string& t
       texts[rank] = all.substr(rank * block_bytes,
                                std::min(block_bytes, static_cast<std::size_t>(lengths[rank])));
   }
-  std::string passed_on; // where nobody keeps it
+  std::string passed_on; // for broadcasts to a rank that does not keep the texts
   for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
     const auto length = static_cast<std::size_t>(lengths[rank]);
     if (length <= block_bytes)
@@ -117,7 +117,7 @@ void SingleBootstrap::alltoall(const void* send, void* receive, std::size_t byte
 
 namespace {
 
-/// The others have learnt of the failure at the same time, and end by themselves meanwhile.
+/// Time for the other PEs, which have learnt of the failure as well, to end by themselves.
 constexpr std::chrono::seconds others_time{1};
 
 struct PendingAbort {
@@ -128,7 +128,7 @@ struct PendingAbort {
 
 std::mutex pending_mutex;
 
-/// Never destroyed: exit handlers run among the destructors of static objects.
+/// Never destroyed, because exit handlers may run after destructors of static objects.
 PendingAbort*& pending() {
   static PendingAbort* job = nullptr;
   return job;

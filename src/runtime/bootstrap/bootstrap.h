@@ -17,8 +17,8 @@ namespace shmemctl {
 
 /// Collectives over all processes of a job, for bring-up. Not thread safe. Every call is collective
 /// and takes a deadline; all throw Error: `deadline` (through JobHealth::give_up, so that the
-/// message names who was waited for), `unavailable` (a process was lost, the launcher refused), or
-/// what JobHealth::check() throws. After an Error only abort() may be called.
+/// message names the PE that was waited for), `unavailable` (a process was lost, the launcher
+/// refused), or what JobHealth::check() throws. After an Error only abort() may be called.
 class Bootstrap {
 public:
   virtual ~Bootstrap() = default;
@@ -28,42 +28,44 @@ public:
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  /// `receive` holds size() blocks of `bytes_per_rank`, by rank. The buffers may not overlap,
+  /// `receive` has size() blocks of `bytes_per_rank`, by rank. The buffers may not overlap,
   /// except that `send` may be this rank's block in `receive`.
   virtual void allgather(const void* send, void* receive, std::size_t bytes_per_rank,
                          const Deadline& deadline) = 0;
-  /// As allgather(), but rank 0 alone receives; elsewhere `receive` is not used. Where a bootstrap
-  /// has no better way, it is an allgather.
+  /// As allgather(), but only rank 0 receives; on other ranks `receive` is not used. The default
+  /// implementation is an allgather.
   virtual void gather(const void* send, void* receive, std::size_t bytes_per_rank,
                       const Deadline& deadline);
-  /// Block r of `send` goes to rank r; block r of `receive` comes from rank r. No overlap.
+  /// Block r of `send` goes to rank r; block r of `receive` comes from rank r. The buffers may not
+  /// overlap.
   virtual void alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
                         const Deadline& deadline) = 0;
   virtual void barrier(const Deadline& deadline) = 0;
   virtual void broadcast(void* data, std::size_t size_bytes, int root,
                          const Deadline& deadline) = 0;
 
-  /// A secret of the job, from random bits that one PE has broadcast to all, mixed with the secret
-  /// by which the PEs have authenticated, if they have one: an eavesdropper on the network does not
-  /// learn it.
+  /// A secret of the job: `said`, the random bits that one PE has broadcast to all, mixed with the
+  /// secret by which the PEs have authenticated, so that an eavesdropper on the network does not
+  /// learn it. Returns `said` itself if the PEs have no such secret.
   virtual Secret mix_secret(const Secret& said) const { return said; }
 
-  /// Asks the launcher to end the whole job, if it can be asked; returns otherwise.
+  /// Asks the launcher to end the whole job. Returns if that is not possible.
   virtual void abort(ExitCode code, const std::string& message) noexcept = 0;
-  /// Deregisters from the launcher (collective); no call may follow. Destroying without it is legal
-  /// after an Error.
+  /// Deregisters from the launcher (collective); no call may follow. After an Error, the object may
+  /// be destroyed without it.
   virtual void finish(const Deadline& deadline) = 0;
-  /// Before this process exits deliberately, with any exit status and without finish(): deregisters
-  /// from a launcher that would treat the exit as a crash. All processes of the job are to call it.
-  /// Best effort: returns by the deadline in any case, and does not check the health.
+  /// To be called by all processes of the job before they exit deliberately without finish(), with
+  /// any exit status: deregisters from a launcher that would treat the exit as a crash. Best
+  /// effort: returns by the deadline in any case, and does not check the job's health.
   virtual void leave(const Deadline& deadline) noexcept { static_cast<void>(deadline); }
 
-  /// From now on every wait asks `health`, which must outlive this object or the next watch().
+  /// From now on every wait checks `health`, which must stay valid until the next watch() or the
+  /// end of this object. Null: nothing is checked.
   void watch(JobHealth* health) { health_ = health ? health : &nobody_; }
 
 protected:
   Bootstrap(int rank, int size) : rank_(rank), size_(size) {}
-  /// For implementations that learn them after construction.
+  /// For implementations that get rank and size after construction.
   void set_ranks(int rank, int size) {
     rank_ = rank;
     size_ = size;
@@ -85,19 +87,20 @@ std::vector<T> allgather_value(Bootstrap& bootstrap, const T& value, const Deadl
   return values;
 }
 
-/// One text of each rank, by rank; they may differ in length (each at most 1 MiB). What a rank
-/// receives is about as long as all texts together, or as many texts of the longest one's length,
-/// whichever is less.
+/// One text of each rank, by rank; each may have up to 1 MiB. If their lengths differ much, the
+/// long ones are broadcast, so that a rank does not receive size() times the length of the longest
+/// text. Throws Error if a text is longer.
 std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& text,
                                         const Deadline& deadline);
 
-/// The same on rank 0; nothing elsewhere. For what only one report needs: of texts that grow with
-/// the number of ranks an allgather would give each rank as many bytes as there are pairs.
+/// As allgather_text(), but only rank 0 gets the texts; other ranks get an empty vector. For texts
+/// that only the report needs: if the length of a text is proportional to the number of ranks, the
+/// texts together grow with its square, and allgather_text() would send them to every rank.
 std::vector<std::string> gather_text(Bootstrap& bootstrap, const std::string& text,
                                      const Deadline& deadline);
 
-/// Collective: the values of all PEs, by PE, as archives. Throws Error: as allgather_text(), and
-/// malformed_message().
+/// Collective: the values of all PEs, by PE; they are sent as archives. Throws Error as
+/// allgather_text() does, and malformed_message().
 template <class T>
 std::vector<T> allgather_archived(Bootstrap& bootstrap, const T& own, const std::string& what,
                                   const Deadline& deadline) {
@@ -123,12 +126,13 @@ public:
   void finish(const Deadline&) override {}
 };
 
-// Aborting a job with a process that will not exit by itself.
+// Aborting a job in which a process will not exit by itself.
 
-/// Keeps the bootstrap until this process exits (exit(), or main() returns), after it has printed
-/// its error and written its report; then waits one second, in which the other PEs do the same, and
-/// asks the launcher to abort the job. Without that, a process manager that waits for all processes
-/// (srun --mpi=pmi2) waits for the stopped one. Of several calls the first counts.
+/// Keeps the bootstrap until this process exits (exit(), or main() returns), when it has printed
+/// its error and written its report. An exit handler then waits one second, in which the other PEs
+/// do the same, and asks the launcher to abort the job. Otherwise a process manager that waits for
+/// all processes (srun --mpi=pmi2) would wait for the stopped one. Only the first call has an
+/// effect.
 /// @param bootstrap no other call may be in progress
 void abort_at_end(std::unique_ptr<Bootstrap> bootstrap, ExitCode code, std::string message);
 

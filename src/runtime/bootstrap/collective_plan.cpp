@@ -26,8 +26,8 @@ public:
   }
 };
 
-/// After round k a PE has the blocks of the 2^(k+1) ranks up to its own. They are in place, as one
-/// run of blocks or two where it wraps around: nothing is copied.
+/// After round k a PE has the blocks of the 2^(k+1) ranks up to its own. They are at their final
+/// places, in one run of blocks, or two if it wraps around, so nothing is copied.
 class AllgatherPlan final : public Plan {
 public:
   AllgatherPlan(int rank, int size, std::byte* receive, std::size_t block_bytes)
@@ -105,7 +105,8 @@ private:
     });
     return out_.size();
   }
-  /// The distances with bit `round` form runs of 2^round.
+  /// Calls action(first block, bytes) for each run of blocks whose distance has bit `round` set.
+  /// The runs have 2^round blocks, except perhaps the last one.
   template <class Action>
   void for_each_run(int round, const Action& action) {
     const long long run = 1LL << round;
@@ -117,7 +118,7 @@ private:
   int rank_, size_;
   std::byte* receive_;
   std::size_t block_bytes_;
-  std::vector<std::byte> travelling_, out_, in_; ///< indexed by the distance that a block has to go
+  std::vector<std::byte> travelling_, out_, in_; ///< travelling_: blocks by distance to go
 };
 
 class BroadcastPlan final : public Plan {
@@ -139,14 +140,15 @@ public:
   }
 
 private:
-  long long place_; ///< counted from the root
+  long long place_; ///< distance from the root
   int size_;
   std::byte* data_;
   std::size_t size_bytes_;
 };
 
-/// Distances are counted forwards, to PE 0 past the last one. A PE has the blocks of those from its
-/// own distance on, which are one run of ranks that ends with its own.
+/// The distance of a PE is counted upwards to PE 0, which follows the last PE: size - rank, and 0
+/// for PE 0. A PE collects the blocks of PEs at its own distance and beyond. Their ranks are a run
+/// that ends with its own rank.
 class GatherPlan final : public Plan {
 public:
   GatherPlan(int rank, int size, const std::byte* own, std::byte* receive, std::size_t block_bytes)
@@ -189,7 +191,7 @@ private:
 
   long long distance_, lowest_bit_, size_;
   std::size_t block_bytes_;
-  long long end_ = 0; ///< the distance of what `memory_` begins with
+  long long end_ = 0; ///< distance of the PE whose block is the first in `memory_`
   std::byte* memory_ = nullptr;
   std::vector<std::byte> kept_;
 };

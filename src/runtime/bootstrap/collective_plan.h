@@ -13,7 +13,7 @@
 
 namespace shmemctl {
 
-/// ceil(log2 size): the levels of neighbours, and the rounds of every collective.
+/// ceil(log2 size): the number of neighbours in each direction, and of rounds in every collective.
 int levels_of(int size);
 /// The PE at distance +2^level (forward) or -2^level (back), modulo size.
 int forward_neighbour(int rank, int size, int level);
@@ -28,8 +28,8 @@ struct Piece {
   std::size_t size_bytes = 0;
 };
 
-/// What one PE does in one round: a message to the neighbour at +2^round, one from that at
-/// -2^round, or only one of them, or neither. A message may be empty.
+/// What one PE does in one round: it sends a message to the neighbour at +2^round, receives one
+/// from the neighbour at -2^round, or does both or neither. A message may be empty.
 struct Transfer {
   bool sends = false, receives = false;
   std::array<ConstPiece, 2> send;
@@ -50,30 +50,32 @@ std::unique_ptr<Plan> plan_barrier();
 /// Bruck: the number of known blocks doubles with each round. `receive` must hold this PE's block.
 std::unique_ptr<Plan> plan_allgather(int rank, int size, std::byte* receive,
                                      std::size_t block_bytes);
-/// Bruck: in round k go the blocks whose distance has bit k, half of all.
+/// Bruck: round k sends the blocks whose distance to their destination has bit k set, about half of
+/// all blocks.
 std::unique_ptr<Plan> plan_alltoall(int rank, int size, const std::byte* send, std::byte* receive,
                                     std::size_t block_bytes);
-/// Binomial tree: after round k, 2^(k+1) PEs from the root on have the data.
+/// Binomial tree: after round k, the root and the 2^(k+1) - 1 PEs after it have the data.
 std::unique_ptr<Plan> plan_broadcast(int rank, int size, std::byte* data, std::size_t size_bytes,
                                      int root);
 
-/// Binomial tree towards PE 0: in round k, PEs whose distance to it has bit k as its lowest send on
-/// what they have of 2^k PEs. @param receive PE 0's, for all blocks; unused elsewhere
+/// Binomial tree towards PE 0: in round k, a PE sends the blocks that it has, of up to 2^k PEs, if
+/// bit k is the lowest set bit of its distance to PE 0.
+/// @param receive on PE 0, room for all blocks; not used on other PEs
 std::unique_ptr<Plan> plan_gather(int rank, int size, const std::byte* own, std::byte* receive,
                                   std::size_t block_bytes);
 
-/// What PEs that are in step agree on.
+/// Identifies a collective call. PEs are in step if their labels are equal.
 struct CallLabel {
   FrameKind kind = FrameKind::barrier;
   std::uint32_t number = 0;
   std::uint32_t root = 0;
   std::uint64_t block_bytes = 0;
-  /// "call 7, allgather of 16 bytes"
+  /// E.g. "call 7, allgather of 16 bytes".
   std::string text() const;
   bool operator==(const CallLabel&) const = default;
 };
 
-/// Moves the bytes of rounds.
+/// The connections over which a plan is executed: moves the bytes of one round.
 class Links {
 public:
   virtual ~Links() = default;

@@ -14,8 +14,9 @@ namespace shmemctl {
 namespace {
 
 constexpr std::size_t max_problems = 4;
-/// A PE that cannot connect reports it this long before its deadline, or at 4/5 of it: before the
-/// rendezvous times out for all, which knows only which PEs are not connected.
+/// A PE that cannot connect reports this 1 s before its deadline, or after 4/5 of the time if that
+/// is later. So it precedes the timeout of the rendezvous, which only knows which PEs are not
+/// connected.
 constexpr double earlier_s = 1, earlier_share = 0.2;
 constexpr const char* connection_ended = "the connection ended before all PEs were connected";
 
@@ -27,7 +28,7 @@ void add_once(std::vector<SocketAddress>& addresses, const SocketAddress& addres
     addresses.push_back(address);
 }
 
-/// From where this host reaches the rendezvous.
+/// The addresses from which this host reaches the rendezvous.
 std::vector<SocketAddress> sources(const UniqueId& id) {
   std::vector<SocketAddress> found;
   for (const SocketAddress& address : id.addresses)
@@ -40,7 +41,7 @@ std::vector<SocketAddress> sources(const UniqueId& id) {
 std::vector<SocketAddress> advertised_addresses(const UniqueId& id, const InterfaceFilter& filter) {
   std::vector<SocketAddress> near = sources(id);
   const auto only_here = [](const SocketAddress& address) { return is_loopback(address); };
-  // A rendezvous on loopback: all PEs are on this host.
+  // If the rendezvous is on loopback, all PEs are on this host.
   if (std::all_of(id.addresses.begin(), id.addresses.end(), only_here) && !near.empty())
     return near;
   const std::vector<SocketAddress> usable = usable_addresses(filter);
@@ -59,15 +60,16 @@ std::vector<SocketAddress> advertised_addresses(const UniqueId& id, const Interf
   return offered;
 }
 
-/// An accepted connection of a lower neighbour. It is in use once the neighbour has confirmed it:
-/// until then the neighbour may have given it up and may connect again.
+/// An accepted connection of a lower neighbour. It is used after the neighbour has confirmed it:
+/// until then the neighbour may abandon it and connect again.
 struct Candidate {
   Socket socket;
   FrameReader reader;
   std::size_t slot = PollSet::none;
 };
 
-/// False if the connection has ended, or does not take all of the frame at once: a new one does.
+/// False if the connection has ended, or does not take the whole frame at once, as a new connection
+/// does.
 bool send_now(Socket& socket, const Bytes& frame) {
   try {
     return socket.send_some(frame.data(), frame.size()) == frame.size();
@@ -79,7 +81,7 @@ bool send_now(Socket& socket, const Bytes& frame) {
 /// Three messages establish a connection: the hello of the PE that dials, the welcome of the PE
 /// that listens, and `linked` of the PE that dials, on the connection that it keeps. A PE whose
 /// connection is lost dials again, and the latest connection that it confirms replaces the earlier
-/// ones. For that all PEs keep listening until the rendezvous reports that all of them are
+/// ones. Therefore all PEs keep listening until the rendezvous reports that all of them are
 /// connected.
 class Linking {
 public:
@@ -143,7 +145,7 @@ private:
     set_.wait();
     if (set_.events(rendezvous_slot) != 0)
       read_rendezvous(deadline);
-    // Also in the last turn: a neighbour may have confirmed a connection just before the end.
+    // Also in the last turn, because a neighbour may have confirmed a connection just before.
     for (std::size_t level = 0; level < dialers_.size(); ++level)
       advance(level);
     acceptor_.advance(set_, FrameKind::hello,
@@ -194,7 +196,7 @@ private:
       dialers_[level].dial_again(connection_ended);
   }
 
-  /// Whether to keep polling the candidate: false once it is the connection, or is rejected.
+  /// Whether to keep polling the candidate: false if it has become the connection or was rejected.
   bool read_candidate(std::size_t level, Candidate& candidate) {
     try {
       candidate.reader.read(candidate.socket);
@@ -210,7 +212,7 @@ private:
     return false;
   }
 
-  /// It reports that all PEs are connected, or why another PE has failed.
+  /// Reads the report that all PEs are connected. Throws Error if another PE has failed instead.
   void read_rendezvous(const Deadline& deadline) {
     const FrameReader frame = await_from_rendezvous(*request_.rendezvous, deadline);
     all_linked_ = linked_ && frame.header().kind == FrameKind::linked;
@@ -248,8 +250,8 @@ private:
            (request_.who.empty() ? "" : " (" + request_.who + ")");
   }
 
-  /// This PE knows the addresses and what is wrong with them; those that wait for it, and the
-  /// rendezvous, do not.
+  /// Throws the timeout error with the addresses and their problems. Only this PE knows them: the
+  /// PEs that wait for it, and the rendezvous, do not.
   [[noreturn]] void give_up_dialing() const {
     std::vector<std::string> peers, problems;
     for (const Dialer& dialer : dialers_)
@@ -304,7 +306,7 @@ private:
   std::vector<std::size_t> forth_slots_, back_slots_;
   std::optional<FailureReport> peer_failure_; ///< set if the job has failed elsewhere
   bool linked_ = false, all_linked_ = false;  ///< this PE, and all PEs of the job, are connected
-  Deadline say_by_{Deadline::Clock::time_point{}}; ///< what keeps this PE from its neighbours
+  Deadline say_by_{Deadline::Clock::time_point{}}; ///< when to report that this PE cannot connect
   PollSet set_;
 };
 

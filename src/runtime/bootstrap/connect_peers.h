@@ -10,36 +10,38 @@
 
 namespace shmemctl {
 
-/// Connections by level: to the PE at +2^level, and from the one at -2^level.
+/// Connections by level: to the PE at +2^level, and from the PE at -2^level.
 struct NeighbourSockets {
   std::vector<Socket> forward, backward;
 };
 
-/// Where this PE listens for its neighbours: at the addresses from which it reaches the rendezvous
-/// and at other usable ones, four at most. Throws Error.
+/// Listens for the neighbours of this PE, at the addresses from which it reaches the rendezvous and
+/// at other usable ones, four at most. Throws Error.
 std::vector<Listener> listen_for_neighbours(const UniqueId& id, const InterfaceFilter& filter);
 
 struct ConnectRequest {
   int rank = 0, size = 1;
   Secret secret{};
   const Neighbours* neighbours = nullptr;
-  /// The rendezvous tells on it if another PE fails; lost before the end, so is the job.
+  /// The connection on which the rendezvous reports that another PE has failed. If it is lost
+  /// before all PEs are connected, this PE fails.
   Socket* rendezvous = nullptr;
   std::string who = {}; ///< host and process of this PE, for messages
 };
 /// Connects to the higher neighbours and accepts connections of the lower ones, all at the same
-/// time, and returns once the rendezvous reports that all PEs are connected; until then a neighbour
-/// that has lost its connection may connect again. Throws Error; PEs that are connected by then are
-/// sent the reason, and so is the rendezvous.
+/// time, and returns once the rendezvous reports that all PEs are connected. Until then a neighbour
+/// that has lost its connection may connect again. Throws Error, and sends the reason to the PEs
+/// that are already connected and to the rendezvous.
 NeighbourSockets connect_neighbours(const ConnectRequest& request, std::vector<Listener> listeners,
                                     const Deadline& deadline);
 
-/// Waits for the next frame of the rendezvous. Throws Error; a FailureReport is a frame as others.
+/// Waits for the next frame of the rendezvous. Throws Error, but not for a frame with a
+/// FailureReport: that is returned like any other.
 FrameReader await_from_rendezvous(Socket& rendezvous, const Deadline& deadline);
-/// The report of an error of this PE to the others.
+/// The report with which this PE sends an error to the others.
 FailureReport report_of(const Error& error, int rank);
 
-/// The Error that a report says: "cannot <attempted> <subject>: <text>".
+/// The Error for a report: "cannot <attempted> <subject>: <text>".
 Error error_of(const FailureReport& report, const std::string& subject,
                const std::string& attempted);
 

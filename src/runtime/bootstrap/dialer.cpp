@@ -54,7 +54,7 @@ void Dialer::start_next() {
       note(address, std::strerror(problem), connect_may_be_retried(problem));
     }
   } catch (const Error& error) {
-    // No socket of this family, e.g. where IPv6 is switched off: another address may do.
+    // There is no socket of this family, e.g. if IPv6 is disabled: another address may work.
     note(address, error.system_message(), false);
   }
 }
@@ -127,7 +127,7 @@ Dialer::Step Dialer::step(Attempt& attempt) {
                                                    attempt.outbox.size() - attempt.sent_bytes);
     attempt.reader.read(attempt.socket);
   } catch (const Error& error) {
-    // It may have said why before it closed.
+    // The other side may have sent a reason before it closed the connection.
     if (attempt.reader.complete())
       return read_response(attempt);
     note(attempt.address, error.system_message(), true);

@@ -12,36 +12,39 @@
 
 namespace shmemctl {
 
-/// What a PE says of itself on a connection, with a proof that it has the job's secret.
+/// How a PE identifies itself on a connection: the frame that it sends, and the job's secret, with
+/// which it proves that it belongs to the job.
 struct Introduction {
   FrameKind kind = FrameKind::join;
   Bytes contents; ///< Join or Hello
   Secret secret{};
 };
 
-/// Tries the addresses in turn, the next one when one has failed or has not responded for a second;
-/// requests the connection, answers the challenge with the introduction, and is done when the other
-/// side's `welcome` proves that it has the secret too. An address that refuses connections is tried
-/// again. Throws Error when every address has refused for good, with the other side's reason if it
-/// sent any.
+/// Tries the addresses in rounds, and moves on to the next address when one has failed or has not
+/// responded for a second. Requests the connection, answers the challenge with the introduction,
+/// and is done when the other side's `welcome` proves that it has the secret too. An address that
+/// refuses connections is tried again in the next round. Throws Error at the end of a round if the
+/// other side has sent a reason for refusing this PE, or if no address is worth another attempt.
 class Dialer {
 public:
   Dialer(std::string peer, const std::vector<SocketAddress>& addresses, Introduction introduction);
 
-  /// Starts what is due and adds what is to be waited for.
+  /// Starts the connection attempts that are due, and adds their sockets to `set`.
   void prepare(PollSet& set);
-  /// Reads what has arrived. True once the other side has sent its welcome: then take() has the
-  /// socket.
+  /// Sends and reads without blocking. True once the other side has sent its welcome; then take()
+  /// returns the socket.
   bool advance(const PollSet& set);
   Socket take() { return std::move(welcomed_); }
-  /// The connection that was taken has ended: all addresses are tried again, after a pause.
+  /// To be called if the connection that was taken has ended: tries all addresses again, after a
+  /// pause.
   void dial_again(const std::string& problem);
   bool done() const { return done_; }
   const std::string& peer() const { return peer_; }
 
-  /// Why the best address, which comes first, has failed so far: "10.0.0.2:4711: no answer".
+  /// The problem of the first address that has one, e.g. "10.0.0.2:4711: no answer". The addresses
+  /// are sorted, best first.
   std::string problem() const;
-  /// The wait is over and the deadline has passed: what was tried and why it failed.
+  /// Throws the timeout error, which says what was tried and why it failed.
   [[noreturn]] void give_up() const;
 
 private:
@@ -77,13 +80,13 @@ private:
   double pause_s_;
   bool worth_retrying_ = false; ///< some address of this round may answer later
   std::optional<FailureReport> refusal_;
-  std::vector<std::string> problems_; ///< by address, the latest; "": none
+  std::vector<std::string> problems_; ///< latest problem of each address; empty if it has none
   Socket welcomed_;
   std::size_t welcomed_at_ = 0; ///< index of its address
   bool done_ = false;
 };
 
-/// Waits for one dialer alone. Throws Error.
+/// Waits until the dialer has connected, and returns its socket. Throws Error.
 Socket dial(Dialer& dialer, const Deadline& deadline);
 
 } // namespace shmemctl

@@ -159,7 +159,7 @@ std::string_view view(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// As many addresses, and as much of each, as may be read.
+/// Cuts the addresses to the number and length that a reader accepts.
 std::vector<std::string> cut(std::vector<std::string> addresses) {
   addresses.resize(std::min(addresses.size(), Join::max_addresses));
   for (std::string& address : addresses)

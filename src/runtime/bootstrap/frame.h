@@ -19,7 +19,7 @@ using Bytes = std::vector<std::byte>;
 
 enum class FrameKind : std::uint8_t {
   join = 1,            ///< PE -> rendezvous, once challenged: its proof and Join
-  welcome = 2,         ///< join or hello was accepted: the listener's proof
+  welcome = 2,         ///< the listener accepted a join or hello: its proof
   failure = 3,         ///< FailureReport: the connection was refused, or the job has failed
   neighbours = 4,      ///< rendezvous -> PE: Neighbours
   linked = 5,          ///< no payload. PE -> PE: this connection is in use; PE -> rendezvous: all
@@ -27,7 +27,7 @@ enum class FrameKind : std::uint8_t {
   hello = 6,           ///< PE -> PE, once challenged: its proof and Hello
   goodbye = 7,         ///< nothing more will come from this PE, and all is well; no payload
   connect_request = 8, ///< the first frame of each connection: the dialer's nonce
-  challenge = 9,       ///< the answer to a hello: the listener's nonce
+  challenge = 9,       ///< the answer to a connect_request: the listener's nonce
   barrier = 16,
   allgather = 17,
   alltoall = 18,
@@ -36,9 +36,9 @@ enum class FrameKind : std::uint8_t {
 };
 const char* to_string(FrameKind kind);
 
-/// The longest payload that any frame may announce; what is longer is refused unread.
+/// The longest payload that any frame may announce; a longer one is refused unread.
 inline constexpr std::uint64_t max_frame_bytes = std::uint64_t{1} << 30;
-/// The longest payload of a frame that is no collective's.
+/// The longest payload of a frame that is not part of a collective.
 inline constexpr std::uint64_t max_control_bytes = 16384;
 
 /// 32 bytes, little-endian, before every payload.
@@ -53,25 +53,25 @@ struct FrameHeader {
   std::uint32_t call = 0;        ///< number of the collective call
   std::uint32_t root = 0;        ///< root of a broadcast
   std::uint64_t size_bytes = 0;  ///< size of the payload
-  std::uint64_t block_bytes = 0; ///< what each PE gave to the call
+  std::uint64_t block_bytes = 0; ///< size that each PE passed to the call
 
   std::array<std::byte, wire_bytes> encode() const;
 };
 
 enum class HeaderProblem { none, not_ours, other_version, too_long };
-/// Reads wire_bytes bytes. The other fields have no meaning unless there is no problem, but
-/// `version` is right if the problem is other_version.
+/// Reads wire_bytes bytes. `header` is valid if the result is `none`; if the result is
+/// `other_version`, only its `version` is valid.
 HeaderProblem decode_header(const std::byte* wire, std::uint64_t max_payload_bytes,
                             FrameHeader& header);
 
-/// A frame whose payload is at hand.
+/// The bytes of a whole frame: header and payload.
 Bytes encode_frame(FrameKind kind, const Bytes& payload = {});
 
 /// The payload of connect_request and challenge.
 Bytes encode_nonce(const Nonce& nonce);
 std::optional<Nonce> decode_nonce(const Bytes& payload);
 
-/// Join or Hello with the dialer's proof before it.
+/// The payload of join and hello: the dialer's proof, then Join or Hello.
 Bytes encode_proven(const Proof& proof, const Bytes& contents);
 struct Proven {
   Proof proof{};
@@ -79,20 +79,21 @@ struct Proven {
 };
 std::optional<Proven> decode_proven(const Bytes& payload);
 
-/// The dialer's proof of `contents`, and the listener's that it has let that in.
+/// The proof that the dialer sends with `contents`, and the proof with which the listener accepts
+/// them.
 Proof dialer_proof(const Handshake& handshake, const Secret& secret, FrameKind kind,
                    const Bytes& contents);
 Proof listener_proof(const Handshake& handshake, const Secret& secret, FrameKind kind,
                      const Bytes& contents);
 
-/// Puts one frame together from pieces of any size, and never takes a byte of the next one.
+/// Assembles one frame from pieces of any size, and never takes a byte of the next frame.
 class FrameReader {
 public:
   explicit FrameReader(std::uint64_t max_payload_bytes = max_control_bytes)
       : max_payload_bytes_(max_payload_bytes) {}
 
   /// Where the next bytes belong, and how many are wanted at most; 0 if the frame is complete or
-  /// cannot be.
+  /// malformed.
   struct Room {
     std::byte* at = nullptr;
     std::size_t size_bytes = 0;
@@ -100,14 +101,14 @@ public:
   Room room();
   void filled(std::size_t size_bytes);
 
-  /// Reads what is there now. Throws Error if the peer has closed.
+  /// Reads what has arrived, without blocking. Throws Error if the peer has closed the connection.
   void read(Socket& socket);
 
   bool complete() const { return complete_; }
   HeaderProblem problem() const { return problem_; }
   const FrameHeader& header() const { return header_; }
   const Bytes& payload() const { return payload_; }
-  /// Ready for the next frame.
+  /// Prepares for the next frame.
   void reset();
 
 private:
@@ -120,12 +121,12 @@ private:
   Bytes payload_;
 };
 
-/// What a PE says to the rendezvous.
+/// The message with which a PE joins a job at the rendezvous.
 struct Join {
   static constexpr std::size_t max_addresses = 8;
   std::int32_t rank = 0, size = 0;
-  std::uint64_t nonce = 0;        ///< random: tells a second attempt of a PE from a second PE
-  std::uint32_t remaining_ms = 0; ///< until this PE's deadline
+  std::uint64_t nonce = 0;        ///< random: tells a second attempt of a PE from another PE
+  std::uint32_t remaining_ms = 0; ///< time until this PE's deadline
   std::string who;                ///< host and process, for messages
   std::vector<std::string> addresses;
   Bytes encode() const;
@@ -133,7 +134,7 @@ struct Join {
 };
 void serialize(Archive& archive, Join& join);
 
-/// What a PE says to the neighbour that it connects to.
+/// The message of a PE to the neighbour that it connects to.
 struct Hello {
   std::int32_t from = 0, to = 0;
   std::uint32_t level = 0; ///< to = from + 2^level, modulo the number of PEs

@@ -28,7 +28,7 @@ T as(const SocketAddress& address) {
   return typed;
 }
 
-/// NCCL's syntax, taken apart.
+/// A parsed list of interface names in NCCL's syntax.
 struct NameFilter {
   bool exclude = false, exact = false;
   std::vector<std::string> names;
@@ -62,7 +62,7 @@ bool is_container_bridge(const std::string& interface) {
   return false;
 }
 
-/// Smaller is better.
+/// Preference among addresses; smaller is better.
 int rank_of(const InterfaceAddress& candidate) {
   if (candidate.loopback)
     return 4;
@@ -175,7 +175,7 @@ bool same_host_address(const SocketAddress& left, const SocketAddress& right) {
 }
 
 std::optional<SocketAddress> source_address(const SocketAddress& to) {
-  // A connected datagram socket has a source address and has sent nothing.
+  // Connecting a datagram socket gives it a source address, and sends nothing.
   const FileDescriptor probe(socket(to.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_storage source{};
   socklen_t length = sizeof(source);
@@ -235,7 +235,8 @@ namespace {
 using AddressList = CHandle<addrinfo, freeaddrinfo>;
 constexpr std::chrono::milliseconds pause_between_questions{200};
 
-/// getaddrinfo(3) cannot be interrupted: it runs on a thread that outlives a wait given up.
+/// A call of getaddrinfo(3). It cannot be interrupted, so it runs on a thread, which outlives a
+/// wait that times out.
 struct Question {
   std::mutex mutex;
   std::condition_variable answered;

@@ -17,7 +17,7 @@ struct InterfaceAddress {
   bool up = true, running = true, loopback = false;
   SocketAddress address; ///< port 0
 };
-/// What getifaddrs(3) knows, IPv4 and IPv6 only. Throws Error.
+/// The IPv4 and IPv6 addresses that getifaddrs(3) returns. Throws Error.
 std::vector<InterfaceAddress> interface_addresses();
 
 /// The choice that usable_addresses() makes, as a function of its input.
@@ -28,29 +28,29 @@ bool is_loopback(const SocketAddress& address);
 bool is_link_local(const SocketAddress& address);
 /// 0.0.0.0 or ::
 bool is_wildcard(const SocketAddress& address);
-/// True if the two differ in nothing but the port and the scope.
+/// True if the addresses are equal except for port and scope.
 bool same_host_address(const SocketAddress& left, const SocketAddress& right);
 
-/// An address that another host wrote: the scope of an IPv6 link-local one is the name of an
-/// interface there, and is left out if this host has no such interface. Throws Error (usage).
+/// Parses an address that another host wrote. The scope of an IPv6 link-local address is the name
+/// of an interface of that host, and is left out if this host has no interface of that name. Throws
+/// Error (usage).
 SocketAddress parse_foreign_address(const std::string& text);
-/// Those of `texts` that are addresses, in order. Malformed ones are skipped: the others may still
-/// work.
+/// The addresses in `texts`, in order. Malformed ones are skipped: the others may still work.
 std::vector<SocketAddress> parse_foreign_addresses(const std::vector<std::string>& texts);
-/// What is worth telling other hosts, in the same order: no loopback address if there is another
-/// one, and no link-local one if there is one that routers know.
+/// The addresses that are useful to other hosts, in the same order: without loopback addresses if
+/// there are others, and then without link-local addresses if there are others.
 std::vector<SocketAddress> without_local_only(std::vector<SocketAddress> addresses);
-/// The addresses to try in order to reach `address`, which another host gave. For IPv6 link-local:
-/// the address with its own scope id, if it has one, then with that of each other interface of
-/// this host that is up and has a link-local address. Otherwise `address` alone.
+/// The addresses to try in order to reach `address`, which another host gave. If it is an IPv6
+/// link-local address: the address with its own scope id, if it has one, then with that of each
+/// other interface of this host that is up and has a link-local address. Otherwise only `address`.
 std::vector<SocketAddress> reachable_forms(const SocketAddress& address);
 /// The address of this host from which `to` is reached (port 0); nothing if there is no route.
 std::optional<SocketAddress> source_address(const SocketAddress& to);
 
-/// A name for an abstract Unix socket that nothing else has: "shmemctl-<16 hex digits>".
+/// A random name for an abstract Unix socket: "shmemctl-<16 hex digits>".
 std::string random_unix_name();
 
-/// The addresses of a host name. A name server that is out of order is asked again until the
+/// The addresses of a host name. If the name server fails temporarily, it is asked again until the
 /// deadline. Throws Error (unavailable: no such host; deadline).
 /// @param family AF_UNSPEC, AF_INET or AF_INET6
 std::vector<SocketAddress> resolve(const std::string& host, int port, int family,

@@ -79,8 +79,8 @@ private:
   void check_header(int from, int receiver, const std::string& chunk, std::size_t size_bytes) const;
   std::string key(int from, int receiver, std::size_t chunk) const;
   std::size_t chunk_bytes() const;
-  /// A process manager that loses a process refuses what the others ask for: then the error is the
-  /// job's, which names that process, not the refusal.
+  /// A process manager that loses a process refuses requests of the others. Then this throws the
+  /// error of the job, which names that process, instead of the refusal.
   template <class Step>
   auto call_store(const Step& step) {
     try {
@@ -114,7 +114,7 @@ std::string KvsBootstrap::key(int from, int receiver, std::size_t chunk) const {
          (receiver == everyone ? "all" : std::to_string(receiver)) + "-" + std::to_string(chunk);
 }
 
-/// Payload bytes that one value carries; a multiple of 3 where they become base64.
+/// Payload bytes that fit into one value; a multiple of 3 for stores that get base64.
 std::size_t KvsBootstrap::chunk_bytes() const {
   const std::size_t limit = kvs_->max_value_bytes();
   return kvs_->binary_values() ? limit : limit / 4 * 3;
@@ -203,7 +203,7 @@ std::string KvsBootstrap::get_chunk(int from, int receiver, std::size_t chunk,
     disagree(from, "put nothing for it: it is in another call");
   }
   const auto bytes = kvs_->binary_values() ? value : from_base64(*value);
-  // The first piece of an unexpected length is looked into for the reason.
+  // A first chunk of an unexpected length is accepted here: its header tells the reason.
   if (!bytes || (bytes->size() != expected_bytes && (chunk > 0 || bytes->size() < header_bytes)))
     disagree(from, "put a value that cannot be read");
   return *bytes;
@@ -248,7 +248,7 @@ void KvsBootstrap::allgather(const void* send, void* receive, std::size_t bytes_
     return;
   put(everyone, own_block, bytes_per_rank, deadline);
   fence(deadline);
-  // Each begins with its neighbour, so that no server is asked for one value by all at once.
+  // Each PE begins with its neighbour, so that they do not all ask for the same value at once.
   for (int step = 1; step < size(); ++step) {
     const int from = (rank() + step) % size();
     get(from, everyone, block(receive, from, bytes_per_rank), bytes_per_rank, deadline);
@@ -293,7 +293,7 @@ void KvsBootstrap::barrier(const Deadline& deadline) {
     fence(deadline);
     return;
   }
-  // PE 0 gathers from all, then all get from PE 0.
+  // PE 0 gets a value from every other PE, then every other PE gets one from PE 0.
   if (rank() != 0)
     put(0, nullptr, 0, deadline);
   fence(deadline);

@@ -12,7 +12,8 @@
 
 namespace shmemctl {
 
-/// What PMI-1, PMI-2 and PMIx have in common. Keys are made by KvsBootstrap: letters, digits, '-'.
+/// What PMI-1, PMI-2 and PMIx have in common. KvsBootstrap makes the keys, of letters, digits and
+/// '-'.
 class KeyValueStore {
 public:
   virtual ~KeyValueStore() = default;
@@ -22,26 +23,26 @@ public:
   virtual std::size_t max_key_bytes() const = 0;
   /// The longest value that put() takes.
   virtual std::size_t max_value_bytes() const = 0;
-  /// Prefix of all keys, the same on all processes; a different one for each use of a store that
-  /// outlives its users.
+  /// Prefix of all keys, the same on all processes. If the store keeps keys of earlier uses in the
+  /// same process, the prefix differs for each use.
   virtual std::string key_prefix() const { return "shmemctl-"; }
   /// True if values may hold any byte; otherwise only printable ASCII without blanks, '=' and ';'.
   virtual bool binary_values() const = 0;
 
   virtual void put(const std::string& key, const std::string& value, const Deadline& deadline) = 0;
-  /// Collective: what was put before it can be got after it.
+  /// Collective: values that were put before it can be got after it.
   virtual void fence(const Deadline& deadline) = 0;
-  /// True if no process leaves fence() before all have entered it. Otherwise get() blocks for the
-  /// values of processes that have not.
+  /// True if no process leaves fence() before all have entered it. If false, get() blocks until the
+  /// process that puts the value has entered fence().
   virtual bool fence_synchronizes() const { return true; }
-  /// Nothing if `rank` has put no such key.
+  /// The value; nothing if `rank` has not put this key.
   virtual std::optional<std::string> get(int rank, const std::string& key,
                                          const Deadline& deadline) = 0;
   virtual void abort(ExitCode code, const std::string& message) noexcept = 0;
   virtual void finish(const Deadline& deadline) = 0;
   /// As Bootstrap::leave().
   virtual void leave(const Deadline& deadline) noexcept = 0;
-  /// Waits ask `health` from now on.
+  /// From now on every wait checks `health`.
   void watch(JobHealth* health) { health_ = health; }
 
 protected:
@@ -52,10 +53,11 @@ private:
   JobHealth* health_ = &nobody_;
 };
 
-/// Every collective is put, fence, get. Keys carry a sequence number, so that none is used twice.
-/// Long values are split into chunks; text-only stores get base64. Collective. Checks that the
-/// ranks are distinct, that the processes agree on their number, and that each sees what another
-/// one puts: some launchers and libraries give every process a private store.
+/// A bootstrap in which every collective is put, fence, get. Keys contain a sequence number, so
+/// that none is used twice. Long values are split into chunks; text-only stores get base64. This
+/// function is collective. It checks that the ranks are distinct, that the processes agree on their
+/// number, and that each process sees the values of another one: some launchers and libraries give
+/// every process a private store.
 std::unique_ptr<Bootstrap> make_kvs_bootstrap(std::unique_ptr<KeyValueStore> kvs,
                                               const Deadline& deadline);
 
@@ -63,9 +65,9 @@ std::unique_ptr<Bootstrap> make_kvs_bootstrap(std::unique_ptr<KeyValueStore> kvs
 
 /// RFC 4648 section 4, without padding: letters, digits, '+' and '/'.
 std::string base64(const void* data, std::size_t size_bytes);
-/// The bytes; nothing if `text` is not what base64() writes for some bytes.
+/// The bytes; nothing if `text` cannot be an output of base64().
 std::optional<std::string> from_base64(std::string_view text);
-/// Characters that base64() writes for this many bytes.
+/// Number of characters that base64() writes for `size_bytes` bytes.
 constexpr std::size_t base64_length(std::size_t size_bytes) {
   return size_bytes / 3 * 4 + (size_bytes % 3 == 0 ? 0 : size_bytes % 3 + 1);
 }

@@ -9,12 +9,14 @@
 
 namespace shmemctl {
 
-/// The command line of the launcher, which this process' own is a part of: that of the nearest
-/// process above this one that is mpirun, srun or the like, or a shmemctl run. Under srun, which is
-/// above no PE, its nodes and tasks by its variables, and `own`. Empty if nothing says it: without
-/// a launcher, and on machines where another process starts PEs for it. Values of variables that
-/// launchers pass on are left out, but for those of this kind of program (NCCL_*, UCX_*, ...).
-/// @param own this process' command line
+/// The command line of the launcher: that of the nearest ancestor of this process that is mpirun,
+/// srun or the like, or `shmemctl run`. As srun is not an ancestor of its tasks, its command line
+/// is composed of the numbers of nodes and tasks in its environment variables, and of `own`. Empty
+/// if the command is unknown: without a launcher, or if a daemon that is not a child of the
+/// launcher started this process. Values of environment variables on the command line are replaced
+/// by "...", except for variables of communication libraries (NCCL_*, UCX_*, ...), as they may be
+/// secrets.
+/// @param own the command line of this process
 std::vector<std::string> launcher_command(const Sysroot& sysroot, const Environment& environment,
                                           const std::vector<std::string>& own);
 

@@ -23,7 +23,7 @@ bool has_variable(const Environment& environment, const char* name) {
   return !launcher_variable(environment, name).empty();
 }
 
-/// The text is a secret (option_table.cpp).
+/// The error does not contain the text, which is treated as a secret (option_table.cpp).
 [[noreturn]] void refuse_session(const std::string& problem) {
   throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP_UID_SESSION_ID", "", problem,
               "write it as host:port, 10.0.0.1:port or [fd00::1]:port");
@@ -129,7 +129,7 @@ std::optional<int> first_of(const Environment& environment,
 } // namespace
 
 std::optional<int> launched_rank(const Environment& environment) {
-  // In the order in which BOOTSTRAP=auto looks. A session by hand names its rank itself.
+  // In the order of BOOTSTRAP=auto. If the user started the job by hand, an option has the rank.
   if (environment.count(local_variables::id) != 0)
     return number_of(environment, local_variables::rank);
   if (const auto by_hand = number_of(environment, "SHMEMCTL_BOOTSTRAP_UID_RANK"))
@@ -143,7 +143,7 @@ std::optional<int> launched_rank(const Environment& environment) {
     return std::nullopt;
   for (const char* by_hand : {"SHMEMCTL_BOOTSTRAP_UID", "SHMEMCTL_BOOTSTRAP_UID_SESSION_ID",
                               "NVSHMEM_BOOTSTRAP_UID_SESSION_ID"})
-    if (environment.count(by_hand) != 0) // torchrun and the like: the bootstrap knows
+    if (environment.count(by_hand) != 0) // e.g. started by torchrun
       return first_of(environment, {"RANK"});
   return 0;
 }
@@ -155,7 +155,7 @@ std::optional<int> launched_local_rank(const Environment& environment) {
                                 "SLURM_LOCALID"});
 }
 
-// What a launcher leaves in the environment of the processes that it starts.
+// Variables that launchers set in the environment of the processes that they start.
 
 namespace {
 
@@ -163,7 +163,7 @@ long long count(const Environment& environment, const char* name) {
   return std::max(0LL, parse_integer(trim(launcher_variable(environment, name))).value_or(0));
 }
 
-/// Open MPI's launchers are one program; the shell's variable of the command tells them
+/// Open MPI's launchers are one program; the shell's variable `_`, which is the command, tells them
 /// apart.
 bool called_as_oshrun(const Environment& environment) {
   const std::string command = launcher_variable(environment, "_");
@@ -171,8 +171,8 @@ bool called_as_oshrun(const Environment& environment) {
   return name == "oshrun" || name == "shmemrun";
 }
 
-/// Tasks of this process's Slurm step. A batch script is no step: Slurm gives it SLURM_NTASKS of
-/// the whole allocation and SLURM_PROCID=0, but it is one process.
+/// Tasks of this process's Slurm step. A batch script is not a step: Slurm sets SLURM_NTASKS of the
+/// whole allocation and SLURM_PROCID=0 for it, but it is one process.
 long long slurm_tasks(const Environment& environment) {
   if (has_variable(environment, "SLURM_STEP_NUM_TASKS"))
     return count(environment, "SLURM_STEP_NUM_TASKS");
@@ -212,7 +212,7 @@ long long launched_size(const Environment& environment) {
   long long size = 1;
   if (has_variable(environment, local_variables::id))
     return std::max(size, count(environment, local_variables::size));
-  // Open MPI's own count is right where mpirun runs inside a Slurm allocation.
+  // Open MPI's variable comes first: it is also right if mpirun runs inside a Slurm allocation.
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     if (has_variable(environment, name))
       return std::max(size, count(environment, name));

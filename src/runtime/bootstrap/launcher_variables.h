@@ -1,5 +1,5 @@
-// Rank and size of this process as its launcher left them in the environment, before any bootstrap
-// is opened.
+// Rank and size of this process according to the environment variables of its launcher. They are
+// available before a bootstrap is opened.
 #pragma once
 
 #include <optional>
@@ -15,21 +15,22 @@ struct LauncherVariables {
   const char* rank;
   const char* size;
 };
-/// In the order in which they are asked.
+/// In the order in which they are tried.
 const std::vector<LauncherVariables>& launcher_variables();
 
 struct RankAndSize {
   int rank = 0, size = 1;
   std::string source; ///< options or variables that gave both
 };
-/// BOOTSTRAP_UID_RANK and _SIZE, or else the first launcher that left both of its variables.
-/// Throws Error (usage): nothing says it, only one of the two is known, or it is no number.
+/// From BOOTSTRAP_UID_RANK and _SIZE, or else from the first launcher whose two variables are set.
+/// Throws Error (usage) if neither is set, only one of the two is known, or a value is not a
+/// number.
 RankAndSize rank_and_size(const Options& options, const Environment& environment);
 
-/// A variable that must hold a number from `minimum` on. Throws Error (usage).
+/// The value of a variable, which must be a number of at least `minimum`. Throws Error (usage).
 int number_of_variable(const Environment& environment, const std::string& name, int minimum);
 
-/// "host:port" with a name or an address. Throws Error (usage).
+/// Parses "host:port" with a name or an address. Throws Error (usage).
 struct HostAndPort {
   std::string host;
   int port = 0;
@@ -41,8 +42,8 @@ HostAndPort parse_session_id(const std::string& text);
 /// it was not launched as one of several; nothing if its environment does not say.
 std::optional<int> launched_rank(const Environment& environment);
 
-/// Its rank among the processes of the job on this machine; nothing if the environment does not
-/// say.
+/// The rank of this process among the processes of the job on this machine; nothing if the
+/// environment does not say.
 std::optional<int> launched_local_rank(const Environment& environment);
 
 } // namespace shmemctl

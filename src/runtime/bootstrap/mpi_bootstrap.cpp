@@ -43,7 +43,7 @@ MpiBootstrap::MpiBootstrap(const Arguments& arguments, const Deadline& deadline)
 MpiBootstrap::~MpiBootstrap() {
   if (!pending_ && buffers_->pending_queries.empty())
     return;
-  // MPI may still read or write the buffers of a call that was given up, until the program's end.
+  // MPI may still read or write the buffers of an abandoned call, until the program's end.
   static std::mutex mutex;
   static std::vector<std::unique_ptr<Buffers>> kept;
   const std::lock_guard lock(mutex);
@@ -110,7 +110,8 @@ std::size_t MpiBootstrap::chunk_bytes() const {
   return std::max<std::size_t>(1, staging_bytes_ / ranks());
 }
 
-/// Room for blocks of a header and `bytes` of payload each, with the headers; its first payload.
+/// Makes room for blocks of a header and `bytes` of payload each, and fills in the headers. Returns
+/// the address of the first payload.
 std::byte* MpiBootstrap::begin_send(const Header& header, std::size_t blocks, std::size_t bytes) {
   const std::size_t block_bytes = sizeof(Header) + bytes;
   buffers_->send.resize(blocks * block_bytes);
@@ -234,7 +235,8 @@ void MpiBootstrap::leave(const Deadline& deadline) noexcept {
 
 namespace {
 
-/// An Open MPI that does not speak the launcher's language starts as a job of one.
+/// Throws Error if MPI started as a job of one process in a larger job, as an Open MPI does that
+/// does not support the launcher's interface.
 void refuse_silent_single(const Bootstrap& bootstrap, const Environment& environment) {
   const long long launched = launched_size(environment);
   if (bootstrap.size() == 1 && launched > 1)
@@ -256,12 +258,12 @@ std::unique_ptr<Bootstrap> open_mpi(BootstrapRequest& request, const Deadline& d
   return bootstrap;
 }
 
-// How the MPI bootstrap waits for a call, and how it finds the rank that is missing from it.
+// Waits of the MPI bootstrap, and the search for the rank that has not entered a call.
 
 namespace {
 
 constexpr int progress_query_tag = 0x5348;
-/// How long others have to answer once a deadline has passed.
+/// How long the other ranks have to answer once a deadline has passed.
 constexpr std::chrono::duration<double> answer_span{1.0};
 /// In larger jobs queries from all ranks to all ranks would be too many messages.
 constexpr int max_ranks_to_query = 1024;
@@ -272,7 +274,7 @@ constexpr int polls_between_queries = 16;
 void MpiBootstrap::wait(MpiRequest& request, const char* call, const Deadline& deadline) {
   ++call_;
   pending_ = true;
-  // `find_peer` asks the other ranks, which may take a second: only at the deadline.
+  // `find_peer` asks the other ranks, which may take a second; it is called at the deadline only.
   Wait wait(health(), deadline, {.step = call, .find_peer = [this] { return missing_rank(); }},
             library_backoff);
   for (int poll = 1;; ++poll) {

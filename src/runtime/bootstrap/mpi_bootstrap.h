@@ -19,14 +19,14 @@ public:
     std::string library = "libmpi.so.40";
     /// An MPI_Comm* of the program, which has initialised MPI; null is MPI_COMM_WORLD.
     const void* communicator = nullptr;
-    /// Payloads are copied through a buffer of this size: it keeps counts far below MPI's 2^31 - 1,
-    /// and an abandoned call cannot write into memory of the caller.
+    /// Payloads are copied through a buffer of this size, so that counts are far below MPI's limit
+    /// of 2^31 - 1, and an abandoned call cannot write into memory of the caller.
     std::size_t staging_bytes = std::size_t{16} << 20;
   };
-  /// Initialises MPI unless the program has, and duplicates the communicator (collective). Throws
-  /// Error.
+  /// Initialises MPI unless the program has already done so, and duplicates the communicator
+  /// (collective). Throws Error.
   MpiBootstrap(const Arguments& arguments, const Deadline& deadline);
-  /// Without finish(), MPI is left as it is: leaving it is collective and could hang.
+  /// Does not finalise MPI: that is collective and could hang. finish() does it.
   ~MpiBootstrap() override;
 
   const char* name() const override { return "mpi"; }
@@ -38,16 +38,16 @@ public:
   void broadcast(void* data, std::size_t size_bytes, int root, const Deadline& deadline) override;
   void abort(ExitCode code, const std::string& message) noexcept override;
   void finish(const Deadline& deadline) override;
-  /// MPI_Finalize, if it was initialised here.
+  /// Calls MPI_Finalize if this object initialised MPI.
   void leave(const Deadline& deadline) noexcept override;
 
 private:
-  /// "I am in call `call`": sent to all ranks when a deadline has passed, to find the rank that is
-  /// not.
+  /// "Rank `rank` is in call `call`": sent to all ranks when a deadline has passed, to find the
+  /// rank that is not in this call.
   struct ProgressQuery {
     std::int64_t rank, call, wants_response;
   };
-  /// Is before each payload, so that PEs that are out of step find out.
+  /// Precedes each payload, so that PEs notice if they are out of step.
   struct Header {
     std::uint64_t kind, bytes;
   };
@@ -72,14 +72,14 @@ private:
   std::size_t chunk_bytes() const;
 
   MpiLibrary mpi_;
-  /// The thread that initialised MPI, if this program did.
+  /// The thread that initialised MPI; null if the program had already initialised it.
   std::unique_ptr<BlockingCalls> blocking_;
   MpiComm comm_ = nullptr;
   std::size_t staging_bytes_;
   std::unique_ptr<Buffers> buffers_ = std::make_unique<Buffers>();
   std::vector<std::int64_t> last_call_of_; ///< by rank: the last call that the rank said it was in
   std::int64_t call_ = 0;                  ///< number of the call that this rank is in
-  bool pending_ = false;                   ///< MPI works on the buffers
+  bool pending_ = false;                   ///< MPI may still access the buffers
 };
 
 } // namespace shmemctl

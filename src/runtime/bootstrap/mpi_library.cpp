@@ -18,7 +18,7 @@ constexpr const char* without_mpi =
     "point SHMEMCTL_MPI_LIBRARY at Open MPI's libmpi.so.40 (apt install libopenmpi3), or choose "
     "another SHMEMCTL_BOOTSTRAP (for MPICH and Intel MPI: pmi)";
 
-/// The first line of what an MPI says about itself; every MPI answers this before its start.
+/// The first line of an MPI's description of itself, which it returns even before MPI_Init.
 std::string version_text(GetLibraryVersion* get_library_version) {
   if (get_library_version == nullptr)
     return "a library without MPI_Get_library_version";
@@ -55,8 +55,9 @@ public:
     if (function == nullptr)
       missing(symbol);
   }
-  /// A program that is linked with MPI may hold the object itself (a copy relocation); then the
-  /// library uses that one too, and its own is never filled.
+  /// Loads the address of a predefined handle. A program that is linked with MPI may contain the
+  /// object itself (a copy relocation). Then the library uses that object, too, and its own is
+  /// never filled, so the global lookup is needed.
   template <class Handle>
   void load_handle(Handle*& handle, const char* symbol) {
     if (library_.object<Handle>(symbol) == nullptr)
@@ -126,7 +127,7 @@ MpiLibrary open_mpi_library(const std::string& name) {
                 "not Open MPI but " +
                     version_text(library->function<GetLibraryVersion>("MPI_Get_library_version")),
                 without_mpi);
-  // Global: plugins of some builds of Open MPI are not linked with it.
+  // The symbols must be global: plugins of some builds of Open MPI are not linked with libmpi.
   library = DynamicLibrary::open({name}, &why, {.global_symbols = true, .stay_loaded = true});
   if (!library)
     throw Error(ExitCode::unavailable, name, "load", why, without_mpi);

@@ -26,7 +26,7 @@ std::uint64_t load_flag(std::uint64_t& flag) {
 
 } // namespace
 
-/// The library and the symmetric memory. Slots and flags are at the same offset on every PE.
+/// The library and the symmetric memory. Slots and flags have the same offsets on every PE.
 struct OpenshmemBootstrap::Shared {
   OpenshmemLibrary shmem;
   int me = 0, n_pes = 1;
@@ -125,7 +125,7 @@ void OpenshmemBootstrap::run_round(const Round& round, const Deadline& deadline)
 
 void OpenshmemBootstrap::put_frames(const Round& round, const char* step,
                                     const Deadline& deadline) {
-  // A copy: a put that hangs outlives the caller's buffers.
+  // The frames are copied, because a put that hangs outlives the caller's buffers.
   const std::size_t frame_bytes = sizeof(Header) + round.payload_bytes;
   const std::size_t frames = round.stride_bytes > 0 ? ranks() : 1;
   auto bytes = std::make_shared<std::vector<std::byte>>(frame_bytes * frames);
@@ -165,7 +165,7 @@ void OpenshmemBootstrap::wait_for_frames(const char* step, const Deadline& deadl
         ++from;
         continue;
       }
-      shared->shmem.progress(); // some transports need the target's help
+      shared->shmem.progress(); // with some transports a put needs progress at its target
       backoff.pause();
     }
   };

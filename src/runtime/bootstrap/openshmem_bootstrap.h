@@ -13,9 +13,10 @@
 
 namespace shmemctl {
 
-/// Every collective is a round in which each PE puts one frame into a slot of every other PE, then
-/// a flag with the number of the round. There are two sets of slots: a PE can begin round n + 2
-/// only after all have begun round n + 1, and so have read what came in round n.
+/// Every collective is a round, or several for large payloads. In a round, each PE puts one frame
+/// into a slot of every other PE, then a flag with the number of the round. Two sets of slots
+/// suffice: a PE can begin round n + 2 only after all PEs have begun round n + 1, and so have read
+/// the frames of round n.
 class OpenshmemBootstrap final : public Bootstrap {
 public:
   struct Arguments {
@@ -23,9 +24,9 @@ public:
     /// Size of the symmetric memory for all slots.
     std::size_t staging_bytes = std::size_t{8} << 20;
   };
-  /// Initialises OpenSHMEM unless the program has. Throws Error.
+  /// Initialises OpenSHMEM unless the program has already done so. Throws Error.
   OpenshmemBootstrap(const Arguments& arguments, const Deadline& deadline);
-  /// Without finish(), the program's end does not wait for the other PEs.
+  /// If finish() was not called, the program's end does not wait for the other PEs.
   ~OpenshmemBootstrap() override;
 
   const char* name() const override { return "openshmem"; }
@@ -51,7 +52,7 @@ private:
     Header header;
     const std::byte* payload = nullptr;
     std::size_t payload_bytes = 0;
-    /// Distance between the payloads of two PEs; 0 if both have one payload.
+    /// Distance between the payloads of consecutive PEs; 0 if all PEs get the same payload.
     std::size_t stride_bytes = 0;
   };
   struct Shared;

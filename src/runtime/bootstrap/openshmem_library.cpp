@@ -18,7 +18,7 @@ constexpr const char* without_openshmem =
     "apt install libopenmpi3, point SHMEMCTL_OPENSHMEM_LIBRARY at Open MPI's liboshmem, or choose "
     "another SHMEMCTL_BOOTSTRAP";
 
-// An exit handler has no other access to it.
+// Global, because the exit handler has no other access to it.
 std::atomic<bool> left_behind{false};
 
 /// Runs before OpenSHMEM's own exit handler, because it is registered later.
@@ -29,7 +29,7 @@ void leave_without_others(int status, void*) {
   ::_exit(status);
 }
 
-/// True if `address` lies in the main program.
+/// True if `address` is in the main program.
 bool in_main_program(const void* address) {
   struct Search {
     std::uintptr_t address;
@@ -52,9 +52,9 @@ bool in_main_program(const void* address) {
   return search.found;
 }
 
-/// Open MPI's OpenSHMEM registers all writable memory below the symbol _end. It means that of the
-/// main program; if that exports none, it finds its own, takes the program's heap for static data,
-/// and crashes now and then.
+/// Open MPI's OpenSHMEM registers all writable memory below the symbol _end, which should be that
+/// of the main program. If the program does not export it, the library finds its own _end, takes
+/// the program's heap for static data, and crashes now and then.
 void refuse_program_without_end() {
   const void* end = ::dlsym(RTLD_DEFAULT, "_end");
   if (end == nullptr || !in_main_program(end))
@@ -118,8 +118,8 @@ int OpenshmemLibrary::initialise() const {
 
 OpenshmemLibrary open_openshmem_library(const std::string& name) {
   refuse_program_without_end();
-  // With the memory hooks that this component installs, shmem_finalize of 4.1 crashes. Read when
-  // the library initialises; a user's own choice stays.
+  // With the memory hooks that the component `patcher` installs, shmem_finalize of Open MPI 4.1
+  // crashes. The library reads the variable when it initialises. A user's setting is kept.
   ::setenv("OMPI_MCA_memory", "^patcher", 0);
   std::string why;
   auto library = DynamicLibrary::open({name}, &why, {.global_symbols = true, .stay_loaded = true});

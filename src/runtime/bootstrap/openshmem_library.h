@@ -25,24 +25,24 @@ struct OpenshmemLibrary {
   void (*fence)() = nullptr;
   void (*quiet)() = nullptr;
   void (*barrier_all)() = nullptr;
-  void (*progress)() = nullptr; ///< opal_progress: no call of OpenSHMEM itself only makes progress
+  void (*progress)() = nullptr; ///< opal_progress: OpenSHMEM has no call that only makes progress
   const bool* initialized = nullptr; ///< Open MPI's own flag
 
   static constexpr int success = 0;
   static constexpr int thread_serialized = 2;
 
-  /// Initialises it on the calling thread, which must make all other calls too. Waits for all PEs
-  /// of the job, without a timeout.
+  /// Initialises OpenSHMEM on the calling thread, which must make all other calls too. Waits for
+  /// all PEs of the job, without a timeout.
   int initialise() const;
 };
 
-/// Opens it, never to be unloaded. Throws Error (unavailable): no such file, not Open MPI's, or a
-/// program that it would crash.
+/// Opens the library, which is never unloaded. Throws Error (unavailable) if there is no such file,
+/// if it is not Open MPI's, or if it would crash in this program.
 /// @param name e.g. "liboshmem.so.40"
 OpenshmemLibrary open_openshmem_library(const std::string& name);
 
-/// From now on the exit of the program does not wait for the other PEs: shmem_init registers an
-/// exit handler that does, forever if one of them is lost.
+/// From now on the exit of the program does not wait for the other PEs. Without this call it would:
+/// shmem_init registers an exit handler that waits for them, forever if one of them is lost.
 void abandon_openshmem() noexcept;
 
 } // namespace shmemctl

@@ -9,13 +9,14 @@ namespace shmemctl {
 
 namespace {
 
-/// Smaller messages go out together with their header, by one system call.
+/// Messages of up to this size are sent together with their header, by one system call.
 constexpr std::size_t staged_bytes = 8192;
 constexpr std::size_t read_ahead_bytes = 65536, max_read_ahead_bytes = std::size_t{16} << 20;
 constexpr short hung_up = POLLRDHUP | POLLHUP | POLLERR | POLLNVAL;
 constexpr std::chrono::duration<double> leave_timeout{2.0};
-/// A PE that has not sent its message of a round waits in an earlier round itself, unless it is the
-/// cause. So the PE in the earliest round times out first, and its error reaches the others.
+/// Added to the deadline for each round. A PE that has not sent its message of a round waits in an
+/// earlier round itself, unless it is the cause. So the PE in the earliest round times out first,
+/// and its error reaches the others.
 constexpr std::chrono::milliseconds timeout_per_round{50};
 
 FrameHeader header_of(const CallLabel& call, int round, std::size_t size_bytes) {
@@ -35,7 +36,7 @@ CallLabel label_of(const FrameHeader& header) {
 
 } // namespace
 
-/// Pieces of one frame, the first of which may hold all of it.
+/// A frame that is being sent, in pieces. A small frame is in the first piece as a whole.
 struct PeerLinks::Sending {
   const CallLabel* call = nullptr;
   Link* link = nullptr;
@@ -173,8 +174,8 @@ void PeerLinks::check_header(Receiving& receiving) {
                 "run the same version of shmemctl on all hosts");
   const std::size_t wanted = receiving.pieces[1].size_bytes + receiving.pieces[2].size_bytes;
   if (header.kind == FrameKind::failure || header.kind == FrameKind::goodbye) {
-    // The stash is compacted: what was read ahead moves to its front, where it is examined as a
-    // whole.
+    // Puts the header back into the stash, before the rest that was read ahead, so that scan() sees
+    // the whole frame.
     link.stash.erase(link.stash.begin(),
                      link.stash.begin() + static_cast<std::ptrdiff_t>(link.stash_at));
     link.stash.insert(link.stash.begin(), receiving.wire.begin(), receiving.wire.end());
@@ -201,7 +202,7 @@ void PeerLinks::wait(const CallLabel& call, Link* sending, Link* receiving,
   set_.wake_after(deadline.poll_ms());
   set_.wait();
   for_each_link([&](Link& link) {
-    // Data on the awaited connection is read in order, its end last.
+    // The awaited connection is read in order, so its end is noticed after its data.
     if (&link != receiving && (set_.events(link.slot) & hung_up) != 0)
       on_hangup(call, link);
   });
@@ -305,7 +306,7 @@ void PeerLinks::send_failure(const FailureReport& report) noexcept {
 void PeerLinks::say_goodbye(const Deadline& deadline) noexcept {
   const Bytes frame = encode_frame(FrameKind::goodbye);
   for_each_link([&frame](Link& link) { send_whole(link, frame); });
-  // Closing with unread bytes would take backward what was sent and has not arrived yet.
+  // Closing a socket with unread bytes would discard sent data that has not arrived yet.
   const Deadline end = deadline.at_most(leave_timeout);
   std::size_t open = forward_.size() + backward_.size();
   while (open > 0 && !end.passed()) {

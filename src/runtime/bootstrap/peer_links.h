@@ -11,11 +11,12 @@
 
 namespace shmemctl {
 
-/// What an Error of a call says was attempted.
+/// Error::attempted() of errors in a collective call.
 inline constexpr const char* call_attempted = "complete";
 
-/// A PE that fails reports it on all of its connections and closes them; its neighbours read that
-/// wherever they wait, and forward it. The loss of a neighbour is handled in the same way.
+/// A PE that fails sends a report on all of its connections and closes them; its neighbours read
+/// the report in whatever call they wait, and forward it. A PE that loses a neighbour does the
+/// same.
 class PeerLinks final : public Links {
 public:
   PeerLinks(int rank, int size, NeighbourSockets sockets);
@@ -37,9 +38,9 @@ private:
   struct Link {
     Socket socket;
     int peer = -1;
-    bool sending = false; ///< in the middle of a frame
-    bool ended = false;   ///< the peer has taken leave
-    Bytes stash;          ///< read ahead
+    bool sending = false; ///< part of a frame has been sent
+    bool ended = false;   ///< the peer has said goodbye, or sending to it has failed
+    Bytes stash;          ///< bytes that were read ahead
     std::size_t stash_at = 0;
     std::size_t slot = PollSet::none;
   };
@@ -54,7 +55,7 @@ private:
   void on_hangup(const CallLabel& call, Link& link);
   /// Reads everything that has arrived into the stash. False if the connection has ended.
   static bool read_ahead(Link& link);
-  /// Looks for what the peer said last. Throws Error if that was a failure.
+  /// Looks in the stash for a goodbye or a failure. Throws Error if it contains a failure.
   void scan(const CallLabel& call, Link& link);
   [[noreturn]] void fail_with(const CallLabel& call, const std::optional<FailureReport>& report);
   [[noreturn]] void lost(const CallLabel& call, const Link& link, const std::string& problem);

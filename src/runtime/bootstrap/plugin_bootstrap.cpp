@@ -14,7 +14,7 @@ namespace shmemctl {
 namespace {
 
 constexpr int ranks_limit = 1 << 20;
-/// A plugin that keeps its time itself may need a moment to return.
+/// Added to the deadline: a plugin that observes its timeout may need a moment to return.
 constexpr std::chrono::seconds grace{1};
 
 std::uint32_t remaining_ms(const Deadline& deadline) {
@@ -138,7 +138,7 @@ void PluginBootstrap::check_table(const shmemctl_bootstrap& table) const {
     refuse("it gave rank " + std::to_string(table.rank) + " of " + std::to_string(table.size));
 }
 
-/// Every rank exactly once, and one size.
+/// Checks that every rank exists exactly once, and that all have the same size.
 void PluginBootstrap::check_ranks(const Deadline& deadline) {
   struct Place {
     std::int32_t rank, size;

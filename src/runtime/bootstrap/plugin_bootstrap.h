@@ -13,12 +13,13 @@
 
 namespace shmemctl {
 
-/// A plugin is not trusted: its table and ranks are checked, its calls are made on a thread that
-/// can be abandoned, and they work on buffers that outlive them.
+/// A plugin is not trusted: its table and ranks are checked, and its functions are called on a
+/// thread that can be abandoned, with buffers that outlive the call.
 class PluginBootstrap final : public Bootstrap {
 public:
-  /// Loads and joins. Throws Error: no such file, no entry point, another ABI, functions that are
-  /// missing, impossible ranks, or what the plugin says.
+  /// Loads the plugin and joins the job. Throws Error if the file or its entry point is missing,
+  /// its ABI differs, functions are missing, the ranks are impossible, or the plugin reports a
+  /// failure.
   PluginBootstrap(const std::string& file, const Deadline& deadline);
 
   const char* name() const override { return "plugin"; }
@@ -32,7 +33,7 @@ public:
   void finish(const Deadline& deadline) override;
 
 private:
-  /// One call with all that it touches; also held by an abandoned call.
+  /// One call with all data that it touches. An abandoned call keeps its share of it.
   struct Call {
     std::vector<std::byte> send, receive;
     shmemctl_bootstrap table{};

@@ -11,7 +11,8 @@ namespace shmemctl {
 
 namespace {
 
-/// MPICH's own client reads and writes lines of this length; some servers have buffers of it.
+/// MPICH's own client reads and writes lines of this length; some servers have buffers of this
+/// size.
 constexpr std::size_t max_line_bytes = 1023;
 constexpr std::size_t max_key_length = 63;
 constexpr long long max_pmi_size = 1 << 20;
@@ -81,8 +82,8 @@ void Pmi1Kvs::start(const Deadline& deadline) {
   set_limits(maxes);
 }
 
-/// The shortest of what the server takes, what fits a line with our longest key, and what fits the
-/// line of its answer.
+/// Limits keys and values to what the server accepts, and values to what fits into the line of a
+/// put with the longest key. The line of the answer to a get has no key, so that it has room, too.
 void Pmi1Kvs::set_limits(const PmiMessage& maxes) {
   const auto limit = [&](const char* name) {
     const long long value = maxes.integer(name).value_or(0);
@@ -112,7 +113,7 @@ void Pmi1Kvs::fence(const Deadline& deadline) {
 std::optional<std::string> Pmi1Kvs::get(int, const std::string& key, const Deadline& deadline) {
   const PmiMessage response = ask(PmiMessage("get").add("kvsname", space_name_).add("key", key),
                                   "get_result", "PMI get", deadline);
-  // A missing key has no error code of its own.
+  // There is no error code for a missing key.
   const auto rc = response.integer("rc");
   const std::string words = response.find("msg").value_or("");
   if (rc && *rc != 0 && (words.empty() || words.find("not_found") != std::string::npos))
@@ -129,8 +130,8 @@ void Pmi1Kvs::abort(ExitCode code, const std::string&) noexcept {
         PmiMessage("abort").add("exitcode", std::to_string(static_cast<int>(code)));
     connection_.send(format_pmi1(request), {deadline, nobody, "PMI abort"});
   } catch (const std::exception&) {
-    connection_.close(); // PMI-1 has no abort request; closing the connection without `finalize`
-                         // ends the job too
+    connection_.close(); // if the request cannot be sent: closing the connection without `finalize`
+                         // ends the job, too
   }
 }
 
@@ -186,11 +187,11 @@ public:
   std::size_t max_key_bytes() const override { return max_key_length; }
   std::size_t max_value_bytes() const override { return max_value_length; }
   bool binary_values() const override { return false; }
-  /// Hydra answers at once and lets kvs-get wait.
+  /// Hydra answers kvs-fence at once, and kvs-get waits instead.
   bool fence_synchronizes() const override { return false; }
 
   void start(const Deadline& deadline);
-  /// Says in the log what the launcher tells about nodes.
+  /// Logs the launcher's mapping of processes to nodes.
   void log_mapping(const Deadline& deadline);
 
   void put(const std::string& key, const std::string& value, const Deadline& deadline) override {
@@ -207,7 +208,7 @@ public:
   void leave(const Deadline& deadline) noexcept override;
 
 private:
-  /// The answer of a request that was not refused.
+  /// Sends the request and returns its answer. Throws Error if it was refused.
   PmiMessage ask(const PmiMessage& request, const Deadline& deadline, int peer = -1);
   static std::optional<std::string> found_value(const PmiMessage& response);
 
@@ -274,15 +275,15 @@ std::optional<std::string> Pmi2Kvs::get(int rank, const std::string& key,
 void Pmi2Kvs::abort(ExitCode, const std::string& message) noexcept {
   try {
     const Deadline deadline = Deadline::after(std::chrono::seconds(1));
-    JobHealth nobody; // the job is failing already. Slurm does not know that ";;" is an escaped
-                      // semicolon, and parses what follows as names.
+    JobHealth nobody; // the job is failing already
+    // Slurm does not know that ";;" is an escaped semicolon, and would parse what follows as names.
     std::string words = printable(message);
     std::replace(words.begin(), words.end(), ';', ',');
     const PmiMessage request = PmiMessage("abort").add("isworld", "TRUE").add("msg", words);
     connection_.send(format_pmi2(request), {deadline, nobody, "PMI-2 abort"});
   } catch (const std::exception&) {
-    connection_.close(); // the process manager has no such request; closing the connection without
-                         // `finalize` ends the job too
+    connection_.close(); // if the request cannot be sent: closing the connection without `finalize`
+                         // ends the job, too
   }
 }
 

@@ -21,7 +21,7 @@ constexpr std::size_t length_digits = 6;
               "launcher supports the protocol that SHMEMCTL_BOOTSTRAP names");
 }
 
-/// The key=value pairs as a message, the first of which must be the command.
+/// Converts key=value pairs to a message. The first pair must be the command.
 std::optional<PmiMessage> message_of(PmiMessage::Words words) {
   if (words.empty() || words.front().first != "cmd" || words.front().second.empty())
     return std::nullopt;

@@ -1,9 +1,9 @@
 // The two wire protocols of process managers: PMI-1's lines and PMI-2's counted blocks.
 //
-// PMI-1: `cmd=put kvsname=K key=A value=B`, one line for a message.
-// PMI-2: six decimal digits with the length, then `cmd=kvs-put;key=A;value=B;`, with ";;" for a
-// semicolon in a value. Its first exchange is a PMI-1 line.
-// As the PMI-2 specification of MPICH's wiki has them, and as Hydra and Slurm behave.
+// PMI-1: `cmd=put kvsname=K key=A value=B`, one line for each message.
+// PMI-2: the length as a decimal number of six characters, then `cmd=kvs-put;key=A;value=B;`, with
+// ";;" for a semicolon in a value. Its first exchange is a PMI-1 line.
+// Sources: the PMI-2 specification in MPICH's wiki, and the behaviour of Hydra and Slurm.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ public:
   }
   using Words = std::vector<std::pair<std::string, std::string>>;
   const Words& words() const { return words_; }
-  /// The first value of that name.
+  /// The first value with this name.
   std::optional<std::string> find(std::string_view name) const;
   /// A value that is an integer; nothing if it is missing or malformed.
   std::optional<long long> integer(std::string_view name) const;
@@ -42,19 +42,19 @@ private:
   Words words_;
 };
 
-/// A line without its newline; nothing if it is malformed. A token without '=' belongs to the value
-/// before it: error texts contain blanks.
+/// Parses a line without its newline; nothing if it is malformed. A token without '=' belongs to
+/// the value before it, because error texts contain blanks.
 std::optional<PmiMessage> parse_pmi1(std::string_view line);
-/// With the newline. Names and values must not hold blanks or newlines.
+/// The line with its newline. Names and values must not contain blanks or newlines.
 std::string format_pmi1(const PmiMessage& message);
 
-/// A block without its length; nothing if it is no message.
+/// Parses a block without its length; nothing if it is malformed.
 std::optional<PmiMessage> parse_pmi2(std::string_view block);
-/// With the length before it.
+/// The block with its length before it.
 std::string format_pmi2(const PmiMessage& message);
 
-/// Cuts a stream of bytes into lines or blocks. Bounded: throws Error (unavailable) for what cannot
-/// become one.
+/// Cuts a stream of bytes into lines or blocks. Throws Error (unavailable) if the bytes cannot be
+/// the start of a line or block of at most max_frame_bytes.
 class PmiFramer {
 public:
   static constexpr std::size_t max_frame_bytes = std::size_t{64} * 1024;
@@ -82,7 +82,7 @@ public:
     const Deadline& deadline;
     JobHealth& health;
     std::string step;
-    int peer = -1; ///< the PE whose action is awaited; -1: none, or several
+    int peer = -1; ///< the PE that is waited for; -1 if there is none, or several
   };
 
   /// @param descriptor a connected stream socket
@@ -90,7 +90,7 @@ public:
 
   /// PMI-1: sends a line and waits for the line `expected`.
   PmiMessage ask_line(const PmiMessage& request, const std::string& expected, const Wait& wait);
-  /// PMI-1: waits for the line `expected`, which is unsolicited.
+  /// PMI-1: waits for the line `expected`, which the server sends without a request.
   PmiMessage receive_line(const std::string& expected, const Wait& wait);
   /// PMI-2: sends a block and waits for its answer, "<command>-response".
   PmiMessage ask_block(const PmiMessage& request, const Wait& wait);

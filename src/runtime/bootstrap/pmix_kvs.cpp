@@ -43,7 +43,8 @@ void load(const DynamicLibrary& library, Function*& function, const char* symbol
                 std::string("missing symbol ") + symbol, without_pmix);
 }
 
-/// Version 2 has shorter values. The text is "OpenPMIx 4.2.2 ..." or "PMIx 3.1.5".
+/// Throws Error for version 2, in which values are shorter. The version's text is "OpenPMIx 4.2.2
+/// ..." or "PMIx 3.1.5".
 void require_version(const DynamicLibrary& library) {
   pmix::GetVersion* get_version = nullptr;
   load(library, get_version, "PMIx_Get_version");
@@ -77,7 +78,7 @@ PmixLibrary open_library(const std::string& name) {
   return functions;
 }
 
-/// A value of the library, which it made with malloc.
+/// Frees a value that the library allocated with malloc.
 struct FreeValue {
   void operator()(pmix::Value* value) const {
     if (value->type == pmix::type_byte_object)
@@ -88,7 +89,7 @@ struct FreeValue {
 using OwnedValue = std::unique_ptr<pmix::Value, FreeValue>;
 
 /// PMIx keeps the keys of a process while another library of that process uses it, so each opening
-/// has its own keys. The count belongs to the process, as the library's state does.
+/// uses different keys. The count is global, like the library's state.
 unsigned count_opening() {
   static std::atomic<unsigned> openings{0};
   return openings.fetch_add(1, std::memory_order_relaxed);
@@ -138,7 +139,7 @@ private:
   unsigned opening_ = count_opening();
 };
 
-/// The job's health asked about one peer, where a wait is known to be for one.
+/// The job's health, for a wait that is known to be for one peer: the timeout error names it.
 class HealthOfPeer final : public JobHealth {
 public:
   HealthOfPeer(JobHealth& whole, int peer) : whole_(whole), peer_(peer) {}
@@ -247,7 +248,7 @@ std::optional<std::string> PmixKvs::get(int rank, const std::string& key,
 
 void PmixKvs::abort(ExitCode code, const std::string& message) noexcept {
   try {
-    BlockingCalls own_thread; // the other opening's thread may hang in a call
+    BlockingCalls own_thread; // the thread of `calls_` may hang in a call
     JobHealth nobody;         // the job is failing already
     own_thread.run(
         "PMIx_Abort",
@@ -262,7 +263,7 @@ void PmixKvs::abort(ExitCode code, const std::string& message) noexcept {
 
 void PmixKvs::leave(const Deadline& deadline) noexcept {
   try {
-    BlockingCalls own_thread; // the other opening's thread may hang in a call
+    BlockingCalls own_thread; // the thread of `calls_` may hang in a call
     JobHealth nobody;         // the job is ending already
     own_thread.run(
         "PMIx_Finalize", [finalize = library_.finalize] { finalize(nullptr, 0); }, deadline,

@@ -21,10 +21,11 @@ public:
     entries_.push_back({descriptor, events, 0});
     return entries_.size() - 1;
   }
-  /// Something is to be done after this time even if nothing happens.
+  /// Limits the next wait() to this time.
   void wake_after(int wait_ms) { wait_ms_ = std::clamp(wait_ms, 0, wait_ms_); }
   void wait() {
-    // Interrupted: nothing is ready, and the caller checks its deadline as usual.
+    // If poll() was interrupted, no descriptor is ready, and the caller checks its deadline as
+    // usual.
     if (poll(entries_.data(), entries_.size(), wait_ms_) < 0)
       for (pollfd& entry : entries_)
         entry.revents = 0;

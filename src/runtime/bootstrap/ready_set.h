@@ -1,4 +1,4 @@
-// Many file descriptors of which few are ready at a time.
+// Waits for many file descriptors, of which few are ready at a time.
 #pragma once
 
 #include <cerrno>
@@ -12,8 +12,8 @@
 
 namespace shmemctl {
 
-/// Of epoll(7): asking what is ready costs as much as what is, however many descriptors there are.
-/// A PollSet would be built of all of them for each wait.
+/// Uses epoll(7): the cost of take() depends on the number of ready descriptors only, while a
+/// PollSet is built anew from all descriptors for each wait.
 class ReadySet {
 public:
   /// Throws Error (unavailable).
@@ -22,20 +22,20 @@ public:
       throw system_error("rendezvous", "start", errno, "raise the limit of open files");
   }
 
-  /// Readable while any of the descriptors is ready: for a PollSet.
+  /// To be added to a PollSet: it is readable while any of the descriptors is ready.
   int descriptor() const { return epoll_.get(); }
-  /// @param key what take() calls it
-  /// Throws Error (unavailable).
+  /// Waits for input on the descriptor. Throws Error (unavailable).
+  /// @param key by which take() names the descriptor
   void add(int descriptor, std::size_t key) {
     if (!control(EPOLL_CTL_ADD, descriptor, key, false))
       throw system_error("rendezvous", "wait for a PE", errno, "raise the limit of open files");
     ++count_;
   }
-  /// Whether it is ready when it can be written to, too.
+  /// If `writing`, the descriptor also counts as ready when it can be written to.
   void set_writing(int descriptor, std::size_t key, bool writing) noexcept {
     control(EPOLL_CTL_MOD, descriptor, key, writing);
   }
-  /// To be called before the descriptor is closed: a duplicate of it would keep it in the set.
+  /// To be called before the descriptor is closed: epoll would keep it if it has a duplicate.
   void remove(int descriptor) noexcept {
     if (control(EPOLL_CTL_DEL, descriptor, 0, false))
       --count_;
@@ -43,9 +43,9 @@ public:
 
   struct Ready {
     std::size_t key = 0;
-    short events = 0; ///< events as poll(2) names them
+    short events = 0; ///< events of poll(2)
   };
-  /// What is ready now, each once.
+  /// The descriptors that are ready now, each once. Does not wait.
   std::vector<Ready> take() {
     std::vector<Ready> ready;
     if (count_ == 0)

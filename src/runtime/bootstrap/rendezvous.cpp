@@ -91,10 +91,11 @@ Neighbours Membership::neighbours_of(int rank) const {
 
 namespace {
 
-/// After a failure a rendezvous lives this long for PEs that have not joined yet: otherwise they
+/// After a failure the rendezvous stays this long for PEs that have not joined yet: otherwise they
 /// would try to reach it until their deadline.
 constexpr std::chrono::duration<double> last_stay{1.0};
-/// Waiting PEs are notified of the timeout this long before their own deadline, or at 9/10 of it.
+/// Waiting PEs are notified of the timeout 0.5 s before their own deadline, or after 9/10 of the
+/// time if that is later.
 constexpr double rendezvous_earlier_s = 0.5, rendezvous_earlier_share = 0.1;
 constexpr std::size_t max_names = 4; // in one message, whose length is limited
 
@@ -169,7 +170,7 @@ void RendezvousThread::serve_round() {
 }
 
 void RendezvousThread::on_stop() {
-  // No PE has joined: none is notified.
+  // If no PE has joined, there is none to notify.
   stop_until_ = Deadline::after(membership_.size() > 0 || failure_ ? last_stay : last_stay * 0);
   if (!failure_ && !all_linked_)
     fail({ExitCode::unavailable, -1,
@@ -268,7 +269,7 @@ void RendezvousThread::flush(Member& member) {
     member.outbox.erase(member.outbox.begin(),
                         member.outbox.begin() + static_cast<std::ptrdiff_t>(sent));
   } catch (const Error&) {
-    // Reading from it will tell, with what it may have said before.
+    // Reading from the socket reports the loss, after what the member may have sent before.
     member.outbox.clear();
   }
   note_unsent(member);
@@ -356,14 +357,15 @@ void RendezvousThread::fail(const FailureReport& report) {
   }
 }
 
-// Where a rendezvous listens.
+// The listeners of a rendezvous.
 
 namespace {
 
 constexpr std::size_t max_rendezvous_listeners = 16;
 constexpr int attempts_for_one_port = 10;
 
-/// Loopback leads nowhere from another host: it stays only if there is nothing else.
+/// The usable addresses without loopback, which is of no use to other hosts. If there are only
+/// loopback addresses, they are returned.
 std::vector<SocketAddress> advertised_addresses(const InterfaceFilter& filter) {
   std::vector<SocketAddress> addresses = usable_addresses(filter);
   const auto end = std::remove_if(addresses.begin(), addresses.end(), is_loopback);
@@ -373,8 +375,9 @@ std::vector<SocketAddress> advertised_addresses(const InterfaceFilter& filter) {
   return addresses;
 }
 
-/// Listeners with the first one's port. Empty if another socket has that port on some address,
-/// unless `some_will_do`.
+/// Listeners on the addresses, all with the port of the first one. If an address cannot be used,
+/// e.g. because another socket has that port, it is left out if `some_will_do`; otherwise the
+/// result is empty.
 std::vector<Listener> try_one_port(const std::vector<SocketAddress>& addresses, bool some_will_do) {
   std::vector<Listener> listeners;
   for (const SocketAddress& address : addresses) {

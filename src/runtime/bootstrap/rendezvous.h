@@ -19,7 +19,7 @@ namespace shmemctl {
 class Membership {
 public:
   static constexpr int max_pes = 1 << 20;
-  /// Of each PE: it listens at no more, and no more are passed on to its neighbours.
+  /// A PE listens at this many addresses at most, and its neighbours are sent at most this many.
   static constexpr std::size_t max_addresses = 4;
 
   enum class Verdict {
@@ -31,7 +31,7 @@ public:
     Verdict verdict = Verdict::welcome;
     FailureReport problem; ///< report of a `conflict`: names both PEs
   };
-  /// The secret has been checked.
+  /// Adds a PE. The caller has checked that the PE has the job's secret.
   Decision add(const Join& join);
 
   /// Number of PEs of the job; 0 before the first has joined.
@@ -42,7 +42,7 @@ public:
   std::string name(int rank) const;
   /// "2 of 8 PEs have not joined: 3, 5"; at most eight are listed.
   std::string missing() const;
-  /// Allowed once the rendezvous is complete.
+  /// May be called once complete() is true.
   Neighbours neighbours_of(int rank) const;
 
 private:
@@ -58,7 +58,7 @@ std::string list_ranks(const std::vector<int>& ranks, std::size_t total);
 class RendezvousThread final : public Rendezvous {
 public:
   RendezvousThread(UniqueId id, std::vector<Listener> listeners, double timeout_s);
-  /// Waiting PEs are notified that the rendezvous has ended.
+  /// Notifies waiting PEs that the rendezvous has ended.
   ~RendezvousThread() override;
   const UniqueId& id() const override { return id_; }
   /// True once the thread's work is done, whatever the result.
@@ -70,7 +70,7 @@ private:
     int rank = -1;
     std::uint64_t nonce = 0;
     bool linked = false, gone = false;
-    bool unsent = false; ///< the socket is polled until it takes the rest of the outbox
+    bool unsent = false; ///< the outbox has a rest; the socket is polled until it can take it
     FrameReader reader;
     Bytes outbox;
     Member(Socket connection, const Join& join)
@@ -93,7 +93,7 @@ private:
   void lost(Member& member);
   void fail(const FailureReport& report);
   void flush(Member& member);
-  /// Brings `unsent` in line with the outbox.
+  /// Updates `unsent`, and what depends on it, after a change of the outbox.
   void note_unsent(Member& member);
   /// Drops the member: nothing more is sent to it or received from it.
   void drop(Member& member);
@@ -108,13 +108,13 @@ private:
   Membership membership_;
   std::vector<Member> members_; ///< members in the order in which they joined
   ReadySet ready_;              ///< sockets of the members
-  // Of the members: a job of thousands is not looked through for each message.
+  // Numbers of linked and of unsent members: a message must not cost a search through all members.
   int linked_count_ = 0;
   std::size_t unsent_count_ = 0;
   PollSet set_;
   bool all_linked_ = false; ///< all members are linked, and all have been notified
   std::optional<FailureReport> failure_;
-  std::set<std::uint64_t> notified_; ///< nonces of the PEs that know of the failure
+  std::set<std::uint64_t> notified_; ///< nonces of the PEs that were sent the failure
   std::optional<Deadline> stop_until_;
 
   FileDescriptor wake_;

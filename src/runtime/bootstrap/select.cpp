@@ -1,4 +1,4 @@
-// Which bootstrap a process uses.
+// Chooses the bootstrap of a process, and opens it.
 #include "src/runtime/bootstrap/select.h"
 
 #include <algorithm>
@@ -45,7 +45,8 @@ using Facts = const Environment&;
 struct Rule {
   const char* name;
   const char* looks_for;
-  /// Why the rule applies; nothing if it does not. What was missing is added to `missing`.
+  /// Why the rule applies; nothing if it does not. If only a library is missing, adds that to
+  /// `missing`.
   std::optional<std::string> (*applies)(const Options& options, Facts environment,
                                         std::vector<std::string>& missing);
 };
@@ -105,7 +106,7 @@ std::optional<std::string> pmi_applies(const Options&, Facts environment,
 
 std::optional<std::string> single_applies(const Options&, Facts environment,
                                           std::vector<std::string>& missing) {
-  // With a launcher that serves only PMIx, the size is known only after its library was asked.
+  // If the launcher serves only PMIx, only its library can tell the size.
   const bool size_unknown = !missing.empty() && !has(environment, "OMPI_COMM_WORLD_SIZE") &&
                             !has(environment, "PMI_SIZE") &&
                             !has(environment, "SLURM_STEP_NUM_TASKS");
@@ -207,7 +208,7 @@ constexpr Opener openers[] = {
     {"plugin", open_plugin}, {"single", open_single}, {"openshmem", open_openshmem},
 };
 
-/// What a program hands over decides; the options only where it hands over nothing.
+/// A unique id or communicator from the program takes precedence over the options.
 BootstrapChoice choice_for(const BootstrapRequest& request) {
   if (request.uid)
     return {"uid", "the program passed a unique id"};
@@ -248,7 +249,7 @@ void require_private(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
       (status.st_mode & S_IROTH) == 0)
-    return; // the reader of the value rejects what cannot be checked here
+    return; // reading the file reports the error if it does not exist
   throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE=\"" + printable(path) + "\"",
               "use", "readable by every user of this host", "run chmod 600 " + printable(path));
 }
@@ -259,7 +260,7 @@ Secret session_secret(const Options& options, int port) {
   if (!text.empty() && !path.empty())
     throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP_UID_SECRET", "use",
                 "SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE is also set", "unset one of the two");
-  // A file mostly ends with a newline, and a variable does not.
+  // A file usually ends with a newline, so its secret is the first line.
   if (!path.empty())
     require_private(path);
   if (!path.empty())
@@ -270,7 +271,7 @@ Secret session_secret(const Options& options, int port) {
                              : "the first line of " + printable(path) + " is empty",
                 "set SHMEMCTL_BOOTSTRAP_UID_SECRET or SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE to the "
                 "same value for all PEs");
-  // Only the port is the same for all PEs: they may use different names for the host.
+  // Of host and port, only the port is the same for all PEs: they may use different host names.
   return secret_of_password(text, "shmemctl uid, port " + std::to_string(port));
 }
 
@@ -283,8 +284,9 @@ bool is_own(const SocketAddress& address) {
   });
 }
 
-/// Where rank 0 listens. A name that leads to loopback on its own host (Debian's 127.0.1.1) leads
-/// to another address on other hosts: then rank 0 listens on all addresses.
+/// The address on which rank 0 listens. If a host name resolves to loopback on its own host
+/// (Debian's 127.0.1.1), it resolves to another address on other hosts: then rank 0 listens on all
+/// addresses.
 SocketAddress own_address(const std::vector<SocketAddress>& addresses, const HostAndPort& session) {
   const auto own = std::find_if(addresses.begin(), addresses.end(), is_own);
   if (own == addresses.end())
@@ -310,9 +312,9 @@ std::vector<SocketAddress> session_addresses(const HostAndPort& session, const s
   return resolve(session.host, session.port, family, deadline);
 }
 
-/// On the host of rank 0 a name may lead to loopback (Debian's 127.0.1.1), while other hosts reach
-/// it by that name. Rank 0 then listens everywhere: its host's own addresses lead to it as well,
-/// and put first they show that not all PEs need to be here.
+/// For the other PEs on the host of rank 0, where the host name may resolve to loopback (Debian's
+/// 127.0.1.1). Rank 0 then listens on all addresses. Adds those of this host before the loopback
+/// ones: they lead to rank 0 as well, and show that not all PEs need to be on this host.
 void add_own_addresses(std::vector<SocketAddress>& addresses, const HostAndPort& session,
                        const InterfaceFilter& filter) {
   if (session.is_address || session.host == "localhost" ||

@@ -17,16 +17,17 @@ struct BootstrapChoice {
   std::string reason; ///< one sentence: "PMI_FD is set: a process manager serves PMI-1"
 };
 
-/// What `auto` looks for, in its order; `env` and the documentation print it.
+/// One rule of BOOTSTRAP=auto. `env` and the documentation print the rules, in the order in which
+/// they are tried.
 struct BootstrapRule {
   std::string name;
   std::string looks_for; ///< e.g. "PMIX_NAMESPACE and a libpmix that opens"
 };
 const std::vector<BootstrapRule>& bootstrap_rules();
 
-/// Applies BOOTSTRAP (and BOOTSTRAP_PMI), or the rules in their order. A process that a launcher
-/// started as one of several, but that no bootstrap can serve, gets an Error (unavailable) that
-/// names the launcher and what is missing; it never becomes a job of one silently.
+/// Applies BOOTSTRAP (and BOOTSTRAP_PMI), or the rules in their order. If a launcher started this
+/// process as one of several, but no bootstrap can serve it, throws Error (unavailable) that names
+/// the launcher and what is missing: the process never silently becomes a job of one.
 BootstrapChoice choose_bootstrap(const Options& options, const Environment& environment);
 
 /// The launcher of this process according to its environment: "run" (shmemctl run), "mpirun",
@@ -41,7 +42,7 @@ struct BootstrapRequest {
   void* mpi_communicator = nullptr;  ///< an MPI_Comm* to use instead of MPI_COMM_WORLD
   std::unique_ptr<UidArguments> uid; ///< rank, size and id passed in by a program
 };
-/// Chooses and opens. Throws Error.
+/// Chooses a bootstrap and opens it. Throws Error.
 std::unique_ptr<Bootstrap> open_bootstrap(BootstrapRequest request, const Deadline& deadline);
 
 std::unique_ptr<Bootstrap> open_uid(BootstrapRequest& request, const Deadline& deadline);
@@ -53,7 +54,7 @@ std::unique_ptr<Bootstrap> open_pmix(BootstrapRequest& request, const Deadline& 
 std::unique_ptr<Bootstrap> open_openshmem(BootstrapRequest& request, const Deadline& deadline);
 std::unique_ptr<Bootstrap> open_plugin(BootstrapRequest& request, const Deadline& deadline);
 
-/// What `shmemctl run` puts into the environment of each PE, and open_local() reads.
+/// Variables that `shmemctl run` sets in the environment of each PE, and that open_local() reads.
 namespace local_variables {
 inline constexpr const char* rank = "SHMEMCTL_LOCAL_RANK";
 inline constexpr const char* size = "SHMEMCTL_LOCAL_SIZE";

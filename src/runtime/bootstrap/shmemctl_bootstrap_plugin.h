@@ -8,12 +8,12 @@
  * Rules
  * - All functions are called by one thread, one after another, in the same order on all ranks.
  * - Every function returns a shmemctl_bootstrap_status and has `timeout_ms` milliseconds to do so.
- *   A function that cannot keep it returns SHMEMCTL_BOOTSTRAP_TIMEOUT. One that does not return a
- *   second after that is given up, and its thread is left in it; so is one whose job fails in the
- *   meantime. No function is called after one that failed, except abort_job.
+ *   A function that needs longer returns SHMEMCTL_BOOTSTRAP_TIMEOUT. If a function has not returned
+ *   one second after its timeout, or if the job fails meanwhile, the call is abandoned and its
+ *   thread is left in it. No function is called after one that failed, except abort_job.
  * - A function that fails may say why in `failure`; the host has set it to {-1, ""} before.
- * - Buffers belong to the host and stay valid even for a call that was given up. They may be NULL
- *   where they hold 0 bytes; such a call is made by all ranks, too.
+ * - Buffers belong to the host and stay valid even for a call that was abandoned. They may be NULL
+ *   if they have 0 bytes; all ranks make such a call, too.
  * - The plugin must not throw exceptions through these functions, must not change signal handlers,
  *   and must open its descriptors close-on-exec. It is never unloaded.
  */
@@ -27,20 +27,20 @@
 extern "C" {
 #endif
 
-/* Changes only when what is described here changes in a way that breaks plugins. Members may be
- * added at the end of the structures without a change; struct_size tells who knows them. */
+/* Changes only if this interface changes in a way that breaks plugins. Members may be added at the
+ * end of the structures without a change; struct_size tells which of them the host knows. */
 #define SHMEMCTL_BOOTSTRAP_ABI 1u
 #define SHMEMCTL_BOOTSTRAP_MESSAGE_BYTES 256
 
 typedef enum {
   SHMEMCTL_BOOTSTRAP_OK = 0,
-  SHMEMCTL_BOOTSTRAP_TIMEOUT = 1, /* the time was over; failure.rank was waited for, if known */
-  SHMEMCTL_BOOTSTRAP_LOST = 2,    /* failure.rank is gone, if known */
+  SHMEMCTL_BOOTSTRAP_TIMEOUT = 1, /* timed out; failure.rank: the rank waited for, if known */
+  SHMEMCTL_BOOTSTRAP_LOST = 2,    /* a rank is gone; failure.rank: which one, if known */
   SHMEMCTL_BOOTSTRAP_ERROR = 3    /* anything else; failure.message says what */
 } shmemctl_bootstrap_status;
 
 typedef struct {
-  int32_t rank;                                   /* whose fault it is; -1 is not known */
+  int32_t rank;                                   /* the rank that caused it; -1 if not known */
   char message[SHMEMCTL_BOOTSTRAP_MESSAGE_BYTES]; /* UTF-8, one line, ends with a zero byte */
 } shmemctl_bootstrap_failure;
 
@@ -60,10 +60,10 @@ typedef struct {
                       uint32_t timeout_ms, shmemctl_bootstrap_failure* failure);
   /* Returns after all ranks have called it. */
   int32_t (*barrier)(void* context, uint32_t timeout_ms, shmemctl_bootstrap_failure* failure);
-  /* `data` of rank `root` comes to all ranks. */
+  /* Copies `data` of rank `root` to all ranks. */
   int32_t (*broadcast)(void* context, void* data, size_t size_bytes, int32_t root,
                        uint32_t timeout_ms, shmemctl_bootstrap_failure* failure);
-  /* Ends all processes of the job, if that is possible; may return, or not. */
+  /* Ends all processes of the job, if that is possible; may or may not return. */
   void (*abort_job)(void* context, int32_t exit_code, const char* message);
   /* Called by all ranks after the last collective; frees `context`. Not called after a failure. */
   int32_t (*finish)(void* context, uint32_t timeout_ms, shmemctl_bootstrap_failure* failure);

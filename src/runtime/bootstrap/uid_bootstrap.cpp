@@ -25,7 +25,7 @@ std::string who_am_i() {
   return "host " + std::string(known ? name : "unknown") + ", process " + std::to_string(getpid());
 }
 
-/// Tells a second attempt of this PE from a second PE.
+/// A random number that tells a second attempt of this PE from another PE with its rank.
 std::uint64_t attempt_number() {
   const Secret bytes = random_secret();
   std::uint64_t number = 0;
@@ -147,7 +147,7 @@ private:
     } catch (const Error& error) {
       failure_ = error;
       over_ = true;
-      // The other sites use the same prefix.
+      // The receivers put the prefix before the text again.
       const bool own = error.subject() == label.text() && error.attempted() == call_attempted;
       links_.send_failure(
           {error.code(), rank(), own ? error.system_message() : error.message(), error.fix()});
@@ -159,7 +159,7 @@ private:
 
   const std::string name_;
   const Secret secret_;
-  const std::unique_ptr<Rendezvous> rendezvous_; ///< other PEs may still need the rendezvous
+  const std::unique_ptr<Rendezvous> rendezvous_; ///< kept because other PEs may still need it
   PeerLinks links_;
   std::uint32_t calls_ = 0;
   std::optional<Error> failure_;
@@ -188,7 +188,7 @@ constexpr std::size_t max_addresses = 32, max_uid_text_bytes = 8192;
 constexpr std::string_view prefix = "shmemctl-uid-";
 constexpr const char* hex_digits = "0123456789abcdef";
 
-/// The text itself is never part of the message: it holds the secret.
+/// The text of the id is never part of the message, because it contains the secret.
 [[noreturn]] void refuse(const std::string& problem) {
   throw Error(ExitCode::usage, "unique id", "", problem,
               "pass the id exactly as the creating PE printed it: shmemctl-uid-1:<32 hex "

@@ -1,4 +1,4 @@
-// The `uid` bootstrap: TCP among the processes, one of which made a unique id.
+// The `uid` bootstrap: TCP connections between processes that have the same unique id.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ struct UniqueId {
 
   /// One printable token, e.g. "shmemctl-uid-1:<hex>:10.0.0.1:4711,[fd00::1]:4711".
   std::string text() const;
-  /// Throws Error (usage) that says what is wrong with it; the secret is never printed.
+  /// Throws Error (usage) that says what is wrong with the text, without printing the secret.
   static UniqueId parse(const std::string& text);
 };
 
@@ -31,23 +31,24 @@ struct InterfaceFilter {
   std::string names;  ///< NCCL's syntax: comma list of prefixes; leading ^ excludes; = is exact
   std::string family; ///< "", "AF_INET" or "AF_INET6"
 };
-/// Addresses of this host's usable interfaces, best first: those that `names` asks for; without
-/// it, all that are up, link-local and loopback last, container bridges (docker*, virbr*) after
-/// the physical ones. Throws Error (usage) that lists what exists if nothing matches.
+/// Addresses of this host's usable interfaces, best first: those that `names` asks for. If `names`
+/// is empty, all that are up: physical interfaces, then container bridges (docker*, virbr*), then
+/// link-local addresses, loopback last. Throws Error (usage) that lists the interfaces of this host
+/// if none matches.
 std::vector<SocketAddress> usable_addresses(const InterfaceFilter& filter);
 
 /// The listener through which the PEs of one job find each other: it collects every PE's rank and
 /// address, rejects wrong secrets, duplicate ranks and different sizes, and sends each PE the
-/// addresses of its neighbours (rank ± 2^k). It carries no payload. Runs on a thread of its own.
+/// addresses of its neighbours at rank + 2^k. It carries no payload. It runs on a separate thread.
 class Rendezvous {
 public:
   /// Listens on every usable address. Throws Error.
   static std::unique_ptr<Rendezvous> start(const InterfaceFilter& filter, double timeout_s,
                                            const Secret& secret = random_secret());
-  /// On an abstract Unix name, for PEs of this host only.
+  /// Listens on an abstract Unix name, for PEs of this host only.
   static std::unique_ptr<Rendezvous> start_local(double timeout_s,
                                                  const Secret& secret = random_secret());
-  /// On the given address with the given secret (…_UID_SESSION_ID).
+  /// Listens on the given address, with the given secret (…_UID_SESSION_ID).
   static std::unique_ptr<Rendezvous> start_at(const SocketAddress& address, const Secret& secret,
                                               double timeout_s);
   virtual ~Rendezvous() = default;
@@ -59,7 +60,7 @@ struct UidArguments {
   UniqueId id;
   std::unique_ptr<Rendezvous> rendezvous; ///< held by the PE that made the id, if a PE made it
   InterfaceFilter interfaces;
-  std::string name = "uid"; ///< what Bootstrap::name() says: "uid" or "local"
+  std::string name = "uid"; ///< what Bootstrap::name() returns: "uid" or "local"
 };
 /// Joins the job. Collectives take ceil(log2 N) rounds among neighbours: dissemination for
 /// barrier, Bruck's algorithms for allgather and alltoall, binomial trees for broadcast and gather.

@@ -20,7 +20,7 @@ GpuSettings gpu_settings_of(const PeGpu& gpu, const ExchangeConfig& config, cons
 
 namespace {
 
-/// The largest whose row a block's shared memory holds; 0: none.
+/// The largest `hidden` for which a row fits into a block's shared memory; 0 if there is none.
 std::int32_t max_hidden(const PeGpu& gpu, const ExchangeConfig& config, const MoePath& path) {
   const std::int32_t step = config.format == Format::fp8 ? channels_per_scale : 8;
   ExchangeConfig one = config;
@@ -157,7 +157,7 @@ void Exchange::dispatch(std::byte* plan, const TokenInput& input, Phases phases,
   if (config_.is_low_latency())
     require_order("dispatch", calls_.refuse_dispatch(phases));
   launched(launch_rows(plan, input, phases, stream));
-  // What the next dispatch receives is in the other half of the memory.
+  // The next dispatch receives into the other half of the memory.
   if (config_.is_low_latency() && phases != Phases::send)
     ++dispatches_;
 }
@@ -215,7 +215,7 @@ WaitSums Exchange::waits(Direction direction) const {
 
 namespace {
 
-/// Every rank's memory is mapped: high_throughput.h and low_latency.h.
+/// For jobs in which the memory of all ranks is mapped: high_throughput.h and low_latency.h.
 class MappedExchange : public Exchange {
 public:
   MappedExchange(PeGpu& gpu, std::byte* memory, const ExchangeConfig& config, const MoePath& path,
@@ -270,14 +270,14 @@ private:
   }
 };
 
-/// high_throughput_internode.h.
+/// High throughput over a network: high_throughput_internode.h.
 class InternodeExchange : public Exchange {
 public:
   InternodeExchange(PeGpu& gpu, std::byte* memory, const ExchangeConfig& config,
                     const MoePath& path, std::size_t guard_bytes)
       : Exchange(gpu, memory, config, path, guard_bytes) {}
 
-  /// For the ranks of its node and of its rail, the only ones that this rank waits for.
+  /// This rank waits only for the ranks of its node and of its rail; the sums of other ranks are 0.
   WaitSums waits(Direction) const override {
     const auto n = static_cast<std::size_t>(config_.shape.n_ranks);
     WaitSums sums{std::vector<std::uint64_t>(n), std::vector<std::uint64_t>(n)};
@@ -349,7 +349,7 @@ private:
   }
 };
 
-/// low_latency_internode.h.
+/// Low latency over a network: low_latency_internode.h.
 class LowLatencyInternodeExchange : public Exchange {
 public:
   LowLatencyInternodeExchange(PeGpu& gpu, std::byte* memory, const ExchangeConfig& config,

@@ -1,6 +1,7 @@
-// Dispatch and combine by kernels, for whoever brings the tokens: programs (shmemctl/moe.h, which
-// wraps this) and `shmemctl moe`. It owns no memory and no tokens; it says how much memory the
-// kernels need, where things are in it, and launches them. No CUDA header.
+// Dispatch and combine by kernels, for callers that supply the tokens: programs (shmemctl/moe.h,
+// which wraps this) and `shmemctl moe`. It owns no memory and no tokens: it computes how much
+// memory the kernels need and where its parts are, and launches the kernels. Includes no CUDA
+// header.
 #pragma once
 
 #include <cstddef>
@@ -24,53 +25,55 @@
 
 namespace shmemctl::moe {
 
-/// Multiprocessors of the GPU that are this PE's part.
+/// This PE's share of the GPU's multiprocessors: their number, divided by the PEs on the device.
 std::int32_t shared_sms(const PeGpu& gpu);
 
-/// The settings of the kernels of that path. `config` must outlive them.
+/// The settings of the kernels of `path`. `config` must outlive the result.
 GpuSettings gpu_settings_of(const PeGpu& gpu, const ExchangeConfig& config, const MoePath& path);
 
-/// What kernels do not support for any request: a shape, larger nodes, too many or too few SMs.
-/// Nothing if they support it.
+/// The limit of the kernels that the configuration exceeds: shape, ranks of a node, or number of
+/// SMs. Nothing if the kernels support it.
 std::optional<BrokenRule> exchange_broken_rule(const PeGpu& gpu, const ExchangeConfig& config,
                                                const MoePath& path);
 
-/// Why kernels cannot do it here: a rank that they do not reach. "" if they can.
+/// Why the kernels cannot run this configuration here, although it is within their limits: a rank
+/// that they do not reach, or weights that low latency does not return. "" if they can.
 std::string exchange_cannot(const PeGpu& gpu, const ExchangeConfig& config, const MoePath& path);
 
-/// The tokens of this rank, in memory that its GPU reads.
+/// The tokens of this rank, in memory that its GPU can read.
 struct TokenInput {
   std::int32_t tokens = 0;
-  /// [tokens][hidden] BF16, aligned to 16 bytes; high throughput with FP8: e4m3 (launch_cast()).
+  /// [tokens][hidden], aligned to 16 bytes: BF16, or e4m3 for high throughput with FP8
+  /// (launch_cast()).
   const std::byte* values = nullptr;
   const float* scales = nullptr; ///< [tokens][scales_per_row]; high throughput with FP8 only
   const std::int32_t* experts = nullptr; ///< [tokens][top_k]
   const float* weights = nullptr;        ///< [tokens][top_k]
 };
 
-/// What a combine reads beside the outputs, and where the results go: memory of this rank's GPU.
+/// What a combine reads besides the outputs, and its results; in memory of this rank's GPU.
 struct CombineOutput {
   std::int32_t tokens = 0;
-  const std::int32_t* experts = nullptr; ///< low latency: as given to dispatch
-  const float* weights = nullptr;        ///< low latency: as given to dispatch
+  const std::int32_t* experts = nullptr; ///< low latency: as passed to dispatch
+  const float* weights = nullptr;        ///< low latency: as passed to dispatch
   const std::uint16_t* bias = nullptr;   ///< high throughput: [tokens][hidden] BF16, or nullptr
   std::uint16_t* results = nullptr;      ///< [tokens][hidden] BF16
   float* combined_weights = nullptr;     ///< [tokens][top_k], if ExchangeConfig asks for them
 };
 
-/// How long this rank has waited for each other one so far, in all calls together; in ns.
+/// How long this rank has waited for each other rank so far, in all calls together; in ns.
 struct WaitSums {
-  std::vector<std::uint64_t> until_begun; ///< by rank: time until the rank had begun
+  std::vector<std::uint64_t> until_begun; ///< by rank: time until the rank had begun the call
   /// By rank: further time until all of its data had arrived.
   std::vector<std::uint64_t> until_done;
 };
 
-/// One rank's part. Calls put kernels into a stream and do not wait; all ranks make the same calls
-/// in the same order, each on one stream. They throw Error: usage for what the exchange does not
-/// have, unavailable for a kernel that cannot be launched (with the reason in CUDA's words). What a
-/// kernel meets is thrown by PeGpu::wait() and check(). When memory may be written again, and what
-/// holds after a failure, is in kernels/moe/high_throughput.h and low_latency.h. Used by one thread
-/// at a time.
+/// One rank's part of an exchange. Calls enqueue kernels in a stream and do not wait; all ranks
+/// make the same calls in the same order, each on one stream. They throw Error: `usage` for a call
+/// that does not fit the configuration or comes out of order, `unavailable` for a kernel that
+/// cannot be launched (with CUDA's message). Errors that a kernel detects are thrown by
+/// PeGpu::wait() and check(). kernels/moe/high_throughput.h and low_latency.h describe when memory
+/// may be written again, and the state after a failure. May be used by one thread at a time.
 class Exchange {
 public:
   virtual ~Exchange() = default;
@@ -84,32 +87,35 @@ public:
     return reinterpret_cast<T*>(memory_ + region.offset);
   }
 
-  /// Launch settings of all later calls; the same on all ranks, and accepted by misfit().
+  /// Sets the launch settings of all later calls: the same on all ranks, and accepted by misfit().
   void use(const DirectionSettings& given) { given_ = given; }
-  /// The settings that a call runs with: those of use(), completed by its own choices.
+  /// The settings that a call uses: those of use(), completed by defaults.
   Settings settings(Direction direction) const {
     return gpu_settings().complete(direction, given_.of(direction));
   }
   GpuSettings gpu_settings() const { return gpu_settings_of(gpu_, config_, path_); }
 
-  /// High throughput: exchanges counts, and computes where each row goes. The plan serves any
-  /// number of dispatches and combines with the same choices, until it is made again.
-  /// @param plan plan_layout().size_bytes of this rank's memory
+  /// High throughput: exchanges counts, and computes the destination of each row. The plan may be
+  /// used for any number of dispatches and combines with the same choices, until it is made again.
+  /// @param plan memory of this rank's GPU, of plan_layout().size_bytes
   void make_plan(std::byte* plan, std::int32_t tokens, const std::int32_t* experts, void* stream);
-  /// High throughput: by a plan. Low latency: makes the plan, which its combine takes.
-  /// @param phases of low latency
+  /// High throughput: uses the plan of make_plan(). Low latency: makes the plan, which the combine
+  /// then uses.
+  /// @param phases for low latency; high throughput supports Phases::both only
   void dispatch(std::byte* plan, const TokenInput& input, Phases phases, void* stream);
-  /// If rows are by expert: packs what the last dispatch has received.
+  /// If the layout is by expert: packs the rows that the last dispatch has received.
   void pack(std::byte* plan, void* stream);
   void combine(std::byte* plan, const CombineOutput& output, Phases phases, void* stream);
-  /// Low latency: gives up the dispatch that was received last; called on all ranks.
+  /// Low latency: drops the dispatch that was received last, so that it needs no combine. To be
+  /// called on all ranks.
   void drop() { calls_.drop(); }
 
-  /// Low latency: half of `rows` and `records` that the last dispatch was launched for.
+  /// Low latency: the half of `rows` and `records` in which the last dispatch receives.
   std::int32_t half() const { return buffer_of_epoch(dispatches_); }
-  /// Ranks that kernels of this one have masked, in order. Waits for the PE's own stream only.
+  /// The ranks that kernels of this rank have masked, in ascending order. Waits for the PE's own
+  /// stream only.
   std::vector<std::int32_t> masked() const;
-  /// @param direction of low latency; high throughput has one sum of both
+  /// @param direction for low latency; high throughput has one sum for both directions
   virtual WaitSums waits(Direction direction) const;
 
 protected:
@@ -157,7 +163,7 @@ private:
   void require_order(const char* call, const std::string& refused) const;
 
   DirectionSettings given_;
-  std::uint64_t dispatches_ = 0; ///< low latency: received, or to be received
+  std::uint64_t dispatches_ = 0; ///< low latency: dispatches whose receive has been launched
 };
 
 /// An exchange for a configuration that exchange_broken_rule() and exchange_cannot() accept.

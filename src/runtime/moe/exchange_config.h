@@ -1,5 +1,5 @@
-// What an exchange is made for: the numbers that its memory, its kernels and their limits follow
-// from. A plain value, the same on all ranks.
+// The configuration of an exchange, which determines its memory, its kernels and their limits. A
+// plain value, the same on all ranks.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace shmemctl::moe {
 
 enum class Mode {
-  high_throughput, ///< counts first, received rows are contiguous, one row per rank returns
-  low_latency      ///< fixed slots, no counts first
+  high_throughput, ///< counts first, contiguous received rows, one row for each rank returns
+  low_latency      ///< fixed slots, no exchange of counts
 };
 
 struct ExchangeConfig {
@@ -22,14 +22,14 @@ struct ExchangeConfig {
   bool power_scales = false; ///< FP8: scales are powers of two (UE8M0)
   /// `rows` is for high_throughput, the other values for low_latency.
   Combine combine = Combine::rows;
-  bool combined_weights = false; ///< for Combine::rows: the summed top-k weights are returned, too
+  bool combined_weights = false; ///< for Combine::rows: the sums of top-k weights are returned, too
   bool by_expert = false;      ///< low latency, weighted: received rows are also packed per expert
-  std::int32_t node_ranks = 1; ///< ranks of a node; shape.n_ranks where there is one node,
-                               ///< or rows go straight to ranks of other nodes
-  /// Low latency: a rank that does not respond in that time is masked, and the others go on. 0:
-  /// calls wait for the job's timeout, and fail.
+  std::int32_t node_ranks = 1; ///< ranks of a node; shape.n_ranks if there is one node, or if
+                               ///< rows go straight to ranks of other nodes
+  /// Low latency: a rank that does not respond within this time is masked, and the others continue.
+  /// 0: calls wait for the job's timeout, and fail.
   double rank_timeout_us = 0;
-  std::int32_t num_sms = 0; ///< most SMs of a kernel; 0: chosen per kernel
+  std::int32_t num_sms = 0; ///< most SMs that a kernel uses; 0: chosen for each kernel
 
   std::int32_t n_nodes() const { return shape.n_ranks / node_ranks; }
   bool is_low_latency() const { return mode == Mode::low_latency; }

@@ -1,4 +1,4 @@
-// Where the parts of an exchange's memory are, and of a plan's, for each MoePath.
+// The layouts of the memory of an exchange and of a plan, for each MoePath.
 #pragma once
 
 #include <cstddef>
@@ -12,38 +12,40 @@
 
 namespace shmemctl::moe {
 
-/// Bytes of one rank: what is allocated for these limits, whatever the routing is.
+/// Memory of one rank that is allocated for the limits of the configuration, whatever the routing
+/// is.
 struct MemoryUse {
   std::string what;    ///< "received rows"
   std::string formula; ///< "ranks * max_tokens * row"
   std::uint64_t size_bytes = 0;
 };
 
-/// A part of a block of memory. Empty where the path does not use it.
+/// A part of a block of memory. Its size is 0 if the path does not use it.
 struct GpuRegion {
   std::size_t offset = 0, size_bytes = 0;
 };
 
-/// Regions one behind the other, aligned to 256 bytes, with guard bytes around each that must not
-/// be written: checks find stray stores in them.
+/// Consecutive regions, aligned to 256 bytes, with guard bytes around each that must not be
+/// written: checks find stray stores in them.
 class GpuRegions {
 public:
-  std::size_t size_bytes = 0; ///< with all regions, from the beginning of the block
+  std::size_t size_bytes = 0; ///< end of the last region, from the beginning of the block
 
 protected:
-  /// @param begin of the first region's guard bytes: a multiple of 256
+  /// @param begin offset of the first region's guard bytes; a multiple of 256
   explicit GpuRegions(std::size_t guard_bytes, std::size_t begin = 0)
       : size_bytes(begin), guard_bytes_(guard_bytes) {}
-  /// @return a region of that many bytes, rounded up to 16
+  /// @return a region of `part_bytes`, rounded up to 16
   GpuRegion add(std::size_t part_bytes);
 
 private:
   std::size_t guard_bytes_;
 };
 
-/// An exchange's own memory, symmetric on the heap of the GPU. Bytes of one region, for n ranks, T
-/// tokens at most, k choices, H channels, v bytes of a value, R bytes of a record
-/// (MetadataLayout::bytes()), o output rows per row (ExchangeConfig::outputs_per_row()), m nodes:
+/// The memory of an exchange, which is symmetric, on the GPU's heap. The comments give the bytes of
+/// each region for n ranks, T tokens at most, k choices, H channels, v bytes of a value, R bytes of
+/// a record (MetadataLayout::bytes()), o output rows per row (ExchangeConfig::outputs_per_row()),
+/// and m nodes.
 struct ExchangeLayout : GpuRegions {
   explicit ExchangeLayout(const ExchangeConfig& config, const MoePath& path,
                           std::size_t guard_bytes = 0);
@@ -54,7 +56,7 @@ struct ExchangeLayout : GpuRegions {
   GpuRegion records;            ///< n * T * R; low latency: twice that
   GpuRegion outputs;            ///< n * T * o * 2H; by expert: packed rows * 2H
   GpuRegion output_weights;     ///< if weights are returned: n * T * 4k
-  // By expert; P = max_packed_rows().
+  // If rows are packed by expert; P = max_packed_rows().
   GpuRegion output_rows;    ///< T * 4k
   GpuRegion packed_rows;    ///< P * vH
   GpuRegion packed_records; ///< P * R
@@ -64,7 +66,7 @@ struct ExchangeLayout : GpuRegions {
   GpuRegion row_signals, sum_signals; ///< (m - 1) * T * 8
   GpuRegion rows_out, rows_in;        ///< (m - 1) * T * r
   GpuRegion sums_out, sums_in;        ///< (m - 1) * T * s
-  // Low latency over a network; it has rows_out, too: 2 * T * vH.
+  // Low latency over a network, which also has rows_out: 2 * T * vH.
   GpuRegion sent_row_signals; ///< 4 * n * T * 8
   GpuRegion output_signals;   ///< n * T * o * 8
   GpuRegion records_out;      ///< 2 * n * T * R
@@ -72,17 +74,17 @@ struct ExchangeLayout : GpuRegions {
   GpuRegion cast_rows;        ///< FP8: T * H
   GpuRegion cast_scales;      ///< FP8: T * H / 128 * 4
 
-  // Those that are not empty:
+  // Lists of the regions that are not empty:
 
-  /// What peers, and the kernels of this rank, write in a dispatch and a combine, but for flags,
-  /// outputs and plans.
+  /// Regions that peers and the kernels of this rank write in a dispatch and a combine, except for
+  /// flags, outputs and plans.
   std::vector<const GpuRegion*> received() const;
-  /// What is sent from, over a network.
+  /// Regions that are sent over a network.
   std::vector<const GpuRegion*> sent() const;
   std::vector<MemoryUse> uses;
 };
 
-/// A plan's memory, of this rank only.
+/// The memory of a plan, which only this rank accesses.
 struct PlanLayout : GpuRegions {
   explicit PlanLayout(const ExchangeConfig& config, const MoePath& path,
                       std::size_t guard_bytes = 0, std::size_t begin = 0);
@@ -91,7 +93,7 @@ struct PlanLayout : GpuRegions {
   GpuRegion bases;         ///< n * 4
   GpuRegion counts;        ///< n * n * 4
   GpuRegion expert_counts; ///< local experts * 4
-  // Sizes by expert.
+  // If rows are packed by expert.
   GpuRegion packed_counts;       ///< local experts * 4
   GpuRegion packed_offsets;      ///< (local experts + 1) * 4
   GpuRegion output_rows_by_slot; ///< over a network: n * T * 4k
@@ -101,12 +103,13 @@ struct PlanLayout : GpuRegions {
   GpuRegion crossing_tokens; ///< T * m * 4
   GpuRegion crossing_counts; ///< n * m * 4
 
-  /// Those that are not empty.
+  /// The regions that are not empty.
   std::vector<const GpuRegion*> all() const;
   std::vector<MemoryUse> uses;
 };
 
-/// For chunks of one row, which take the most words. Of a path that is_internode().
+/// The shape with chunks of one row, which need the most signal words. For a path that
+/// is_internode().
 InternodeShape internode_shape(const ExchangeConfig& config, const MoePath& path);
 
 } // namespace shmemctl::moe

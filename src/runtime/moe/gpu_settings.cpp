@@ -17,7 +17,7 @@ namespace {
 
 constexpr int max_dispatch_warps = 32, max_combine_warps = 16, max_stages = 64, max_kept = 2;
 
-/// "" or that a number is not in its range.
+/// An error text if a number is out of its range; otherwise "".
 std::string out_of_range(const char* name, std::int32_t value, std::int32_t least,
                          std::int32_t most) {
   return value < least || value > most
@@ -88,7 +88,7 @@ std::int32_t GpuSettings::max_experts() const {
   return counts / shape.n_ranks * shape.n_ranks;
 }
 
-/// One message carries a chunk, and an HCA's carries so much.
+/// Limited because a chunk is sent as one message, and messages of an HCA have a maximum size.
 std::int32_t GpuSettings::max_chunk_rows() const {
   constexpr std::int32_t max_message_bytes = 1 << 30;
   const InternodeShape shape{config.shape, config.format, node_ranks, 1, config.combined_weights};
@@ -145,7 +145,7 @@ Settings GpuSettings::own_combine(const Settings& given) const {
   return own;
 }
 
-/// So that a message has a quarter of a megabyte where rows are long.
+/// The default of chunk_rows makes messages of about 256 KiB if rows are long.
 Settings GpuSettings::own_internode(Direction direction, const Settings& given) const {
   Settings own;
   own.sms = given.sms.value_or(own_sms(direction));
@@ -273,7 +273,8 @@ std::vector<Settings> GpuSettings::combine_candidates(int sms) const {
         one.warps = warps;
         one.chunk_bytes = std::max(16, row_bytes / parts / 16 * 16);
         one.stages = stages;
-        // High throughput: with fewer bytes in flight the link is idle, unless rows are small.
+        // High throughput: with fewer bytes in flight the link idles. A whole row (parts == 1) is
+        // always a candidate, because it may be smaller.
         constexpr int min_bytes = 64 << 10;
         if (is_low_latency() || parts == 1 ||
             warps * stages * rows() * *one.chunk_bytes >= min_bytes)

@@ -1,5 +1,5 @@
-// Which settings the kernels of dispatch and combine have, what they choose themselves, what fits,
-// and what is launched. Needs no GPU.
+// Launch settings of the kernels of dispatch and combine: which ones each path has, their defaults
+// and limits, and the launches that follow from them. Needs no GPU.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace shmemctl::moe {
 
-/// A kernel of a call as it is launched, on the rank that has the most tokens.
+/// The launch of a kernel of a call, on the rank that has the most tokens.
 struct KernelLaunch {
   std::string kernel; ///< "dispatch"
   int blocks = 0;
   int sms = 0; ///< most multiprocessors that it uses
 };
 
-/// A configuration, and the multiprocessors that a PE has.
+/// The settings for one configuration and one number of multiprocessors per PE.
 struct GpuSettings {
   const ExchangeConfig& config;
   int max_sms;
@@ -26,18 +26,20 @@ struct GpuSettings {
 
   /// `given`, with every unset field set to a default that fits the shape and the other fields.
   Settings complete(Direction direction, const Settings& given) const;
-  /// "" or the rule that is broken, and the nearest that is not.
+  /// The rule that `given` breaks, with the nearest legal value; "" if it breaks none.
   std::string misfit(Direction direction, const Settings& given) const;
+  /// The settings that tuning tries; all are complete and legal.
   std::vector<Settings> candidates(Direction direction) const;
-  /// What a call with that many tokens launches with such settings, on a GPU with this many SMs.
+  /// The kernels that a call with `tokens` tokens launches with these settings, on a GPU with
+  /// `sms_of_gpu` SMs.
   std::vector<KernelLaunch> launches(Direction direction, const Settings& given, int sms_of_gpu,
                                      std::int32_t tokens) const;
-  /// Fewest for ExchangeConfig::num_sms: notify and a low-latency dispatch have blocks of different
-  /// kinds.
+  /// Smallest legal ExchangeConfig::num_sms: notify and a low-latency dispatch need blocks with
+  /// different tasks.
   int min_num_sms() const;
-  /// Whether a block of a dispatch holds a row at all.
+  /// Whether a row fits into the shared memory of a dispatch block.
   bool holds_a_row() const { return is_low_latency() || is_internode() || dispatch_stages() > 0; }
-  /// The most experts, over all ranks, whose counts a block of notify can hold.
+  /// The most experts, of all ranks together, whose counts fit into a block of notify.
   std::int32_t max_experts() const;
 
 private:
@@ -52,13 +54,12 @@ private:
   int own_sms(Direction direction) const;
   std::int32_t max_chunk_rows() const;
   DispatchArguments dispatch(const Tuning& tuning) const;
-  /// Stages that a block's shared memory holds, of all its warps.
+  /// Number of stages, of all warps together, that fit into a block's shared memory.
   int dispatch_stages() const;
   Settings own_dispatch(const Settings& given) const;
   Settings own_combine(const Settings& given) const;
   Settings own_internode(Direction direction, const Settings& given) const;
-  /// All settings that a direction knows: those that it chooses itself, and those that only a user
-  /// sets.
+  /// All settings that a direction has: those with a default, and those that only a user sets.
   Settings known(Direction direction) const;
   std::string dispatch_invalid_reason(const Settings& all) const;
   std::string combine_invalid_reason(const Settings& all) const;
@@ -68,7 +69,7 @@ private:
   std::vector<Settings> candidates_of(Direction direction, int sms) const;
 };
 
-/// What the launcher of a kernel takes; settings without a value keep Tuning's default.
+/// Converts settings to the argument of a kernel's launcher; unset ones keep Tuning's default.
 Tuning tuning_of(const Settings& settings);
 
 } // namespace shmemctl::moe

@@ -18,7 +18,8 @@ MoePath choose_moe_path(const ExchangeConfig& config, const std::vector<KernelPa
 }
 
 std::string unreachable_rank(const MoePath& path, int pe, const std::vector<KernelPath>& paths) {
-  // Low latency sends each row straight to its rank: no rank forwards for another one.
+  // Internode low latency sends each row straight to its rank; no rank forwards rows of another
+  // one.
   const std::int32_t node_ranks =
       path.is_internode() && path.is_low_latency() ? 1 : path.node_ranks;
   for (std::size_t peer = 0; peer < paths.size(); ++peer) {

@@ -1,4 +1,4 @@
-// How the kernels of dispatch and combine may be launched, where the own choice is not wanted.
+// Launch settings with which a user replaces the defaults of the kernels of dispatch and combine.
 #pragma once
 
 #include <array>
@@ -8,12 +8,12 @@
 
 namespace shmemctl::moe {
 
-/// Which half of a layer: out to the experts, or back.
+/// Direction of rows: to the experts, or back.
 enum class Direction { dispatch, combine };
 const char* to_string(Direction direction);
 
-/// Launch settings of one direction; empty ones are chosen for the shape. Each path of kernels uses
-/// some of them.
+/// Launch settings of one direction; unset ones are chosen for the shape. The kernels of each path
+/// use some of them.
 struct Settings {
   std::optional<std::int32_t> sms;         ///< multiprocessors of a kernel
   std::optional<std::int32_t> warps;       ///< warps of a block
@@ -35,7 +35,7 @@ struct DirectionSettings {
   }
 };
 
-/// A setting by its name, as on the command line and in reports.
+/// A setting and its name, which is used on the command line and in reports.
 struct SettingField {
   const char* name;
   std::optional<std::int32_t> Settings::*value;
@@ -50,14 +50,15 @@ inline constexpr std::array<SettingField, 8> setting_fields{
      {"chunk_bytes", &Settings::chunk_bytes},
      {"chunk_rows", &Settings::chunk_rows}}};
 
-/// "sms=24,warps=7"; "" if there are none.
+/// "sms=24,warps=7"; "" if no setting is set.
 std::string to_text(const Settings& settings);
-/// Throws Error (usage) for what to_text() does not write.
-/// @param flag that the text was given to
+/// Parses the output of to_text(); settings may be in any order. Throws Error (usage) for other
+/// text.
+/// @param flag the flag with which the text was passed
 Settings parse_settings(const std::string& flag, const std::string& text);
-/// Why `given` has a setting that `known` has not; "" if it has none.
+/// An error text if a setting is set in `given` but not in `known`; "" if there is none.
 std::string unknown_setting(const Settings& given, const Settings& known);
-/// `given`, filled up from `otherwise`.
+/// `given`, with unset values taken from `otherwise`.
 Settings filled(Settings given, const Settings& otherwise);
 
 } // namespace shmemctl::moe

@@ -1,5 +1,5 @@
-// Collectives over teams, on a stream, and by the host: the latter on this PE's own stream, until
-// they are done, because processors do not reach the GPU's memory.
+// Collectives over teams, on a stream and by the host. Those of the host run on this PE's own
+// stream and wait for it, because CPUs cannot access GPU memory.
 #include <type_traits>
 
 #include "src/runtime/nvshmem/job.h"
@@ -10,7 +10,7 @@ using nvshmem::World;
 
 namespace {
 
-/// 0, or -1 if this PE is not a member. Calls body(job, world, stream).
+/// Calls body(job, world, stream). Returns 0, or -1 if this PE is not a member.
 template <class Body>
 int on_stream_of(nvshmem_team_t team, cudaStream_t stream, Body&& body) {
   return nvshmem::guarded([&](World& world) {
@@ -21,7 +21,8 @@ int on_stream_of(nvshmem_team_t team, cudaStream_t stream, Body&& body) {
   });
 }
 
-/// Calls `body` on this PE's own stream; done on return.
+/// Calls `body` with this PE's own stream, and waits for the stream. Returns 0, or -1 if this PE is
+/// not a member.
 template <class Body>
 int by_host(nvshmem_team_t team, Body&& body) {
   return nvshmem::guarded([&](World& world) {

@@ -1,5 +1,5 @@
-// The device library's strided copies and collectives (nvshmem_compat/device/library.cuh), for each
-// scope and element or number.
+// The device library's strided copies and collectives (nvshmem_compat/device/library.cuh),
+// instantiated for each scope and type of elements or numbers.
 #define SHMEMCTL_DEVICE_LIBRARY_DEFINES
 #include "nvshmem_compat/types.h"
 

@@ -1,15 +1,15 @@
-// The device library of NVSHMEM programs, libnvshmem_device.a: the job of their kernels, and once
-// for all kernels of a program, the operations on PEs that are reached over the network, and
-// copies. Its collectives are in device_collectives.cu.
+// The device library of NVSHMEM programs, libnvshmem_device.a: the job of their kernels, and,
+// shared by all kernels of a program, copies and the operations on PEs that are reached over the
+// network. Its collectives are in device_collectives.cu.
 //
-// Compiled as relocatable device code with at most 64 registers: a kernel takes as many as the
-// functions that it may call, and programs launch blocks of 1024 threads.
+// Compiled as relocatable device code with at most 64 registers: a kernel needs as many registers
+// as the functions that it may call, and programs launch blocks of 1024 threads.
 #define SHMEMCTL_DEVICE_LIBRARY_HERE
 #include "kernels/nvshmem_device.cuh"
 #include "src/runtime/nvshmem/hooks.h"
 
-/// Filled by the host library, in each module that is linked with this one. Hidden: each shared
-/// library has its own.
+/// The host library writes it in each module that is linked with this library. Hidden, so that each
+/// shared library has its own.
 extern "C" {
 __attribute__((visibility("hidden"))) __constant__ shmemctl::DeviceJob nvshmemi_device_job;
 }
@@ -21,7 +21,7 @@ cudaError_t locate(void** address, size_t* size) {
   return found == cudaSuccess ? cudaGetSymbolAddress(address, nvshmemi_device_job) : found;
 }
 
-/// From before the program's main(), or from when the shared library is loaded that holds it.
+/// Registers the job before main(), or when the shared library that contains it is loaded.
 struct Registration {
   Registration() { nvshmemi_register_device_job(locate); }
   ~Registration() { nvshmemi_forget_device_job(locate); }

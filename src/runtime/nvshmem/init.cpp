@@ -1,4 +1,4 @@
-// Set-up and end of a job, unique ids, modules, and what a program asks about the library.
+// Set-up and end of a job, unique ids, modules, and queries about the job and the library.
 #include <arpa/inet.h>
 #include <cstdlib>
 #include <cstring>
@@ -29,34 +29,34 @@ void publish_job(World& world) {
 
 namespace {
 
-/// A kernel that waits for another PE would never end if that PE's next kernel were only loaded
-/// after it. The driver reads this at its first call, which programs make before nvshmem_init
-/// (cudaSetDevice). A user's setting is kept.
+/// With lazy loading, the first launch of a kernel may wait until running kernels have ended, so a
+/// kernel that waits for another PE could wait forever. The driver reads the variable at its first
+/// call, which programs make before nvshmem_init (cudaSetDevice). A user's setting is kept.
 [[gnu::constructor]] void load_kernels_at_once() {
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }
 
-/// State of the process, since the interface is per process.
+/// State of the process: the interface has no handle for the library.
 struct Process {
   std::mutex mutex;
   int depth = 0; ///< calls of nvshmem_init without a matching finalize
-  /// Rendezvous of ids that were made here and have not been used yet.
+  /// Rendezvous of ids that this process created and has not used yet.
   std::vector<std::unique_ptr<Rendezvous>> rendezvous;
 };
 
 Process& process() {
-  static Process* const made = new Process; // exit handlers come last
+  static Process* const made = new Process; // never destroyed, because exit handlers may use it
   return *made;
 }
 
-// A unique id as NVSHMEM's 124 bytes: a mark, the number of addresses, the secret, the addresses.
+// A unique id in NVSHMEM's 124 bytes: a mark, the number of addresses, the secret, the addresses.
 
 constexpr unsigned char id_mark[] = {'s', 'h', 'm', 1};
 constexpr std::size_t secret_at = sizeof id_mark + 1;
 constexpr std::size_t addresses_at = secret_at + sizeof(Secret);
 
 struct PackedAddress {
-  unsigned char bytes[1 + 2 + 16]; ///< 4 or 6, the port, the address
+  unsigned char bytes[1 + 2 + 16]; ///< IP version (4 or 6), port, address
   std::size_t size = 0;            ///< 0: an address family that other hosts cannot reach
 };
 
@@ -76,7 +76,7 @@ PackedAddress pack(const SocketAddress& address) {
   } else if (address.family() == AF_INET6) {
     sockaddr_in6 in{};
     std::memcpy(&in, address.raw(), sizeof in);
-    if (in.sin6_scope_id == 0) // link-local addresses are valid on this host alone
+    if (in.sin6_scope_id == 0) // addresses with a scope id are valid on this host only
       put(6, &in.sin6_port, &in.sin6_addr, sizeof in.sin6_addr);
   }
   return packed;
@@ -326,7 +326,7 @@ void nvshmem_global_exit(int status) {
   nvshmem::guarded([&](api::World& world) { world.exit_all(status); });
 }
 
-// Kernels of the program, and modules that it has loaded.
+// The job of the program's kernels, and of modules that it has loaded.
 
 void nvshmemi_register_device_job(nvshmemi_locate_job locate) {
   try {

@@ -1,5 +1,5 @@
-// What the calls of NVSHMEM's interface share: the job, its GPU, and the errors of a call that
-// cannot throw.
+// Functions that the calls of NVSHMEM's interface share: the job, its GPU, argument checks, and the
+// handling of errors in calls that cannot throw.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ namespace shmemctl::nvshmem {
 
 using api::World;
 
-/// Between nvshmem_init and nvshmem_finalize; an Error (usage) outside.
+/// The world. Throws Error (usage) unless between nvshmem_init and nvshmem_finalize.
 World& current_world();
-/// Throws Error (usage) if the job has no GPUs: it was initialised by shmem_init.
+/// Throws Error (usage) if the job has no GPUs because it was initialised by shmem_init.
 PeGpu& gpu_of(World& world);
 
-/// Runs a call of the C interface: an Error ends the job.
+/// Runs the body of a function of the C interface; an exception ends the job.
 template <class Body>
 decltype(auto) guarded(Body&& body) {
   try {
@@ -34,23 +34,24 @@ decltype(auto) guarded(Body&& body) {
 Error wrong_use(const std::string& subject, const std::string& attempted,
                 const std::string& problem, const std::string& fix);
 
-/// The PE; throws Error (usage) if there is none of that number.
+/// Returns `pe`; throws Error (usage) if there is no such PE.
 int existing_pe(World& world, int pe);
-/// Throws Error (usage) if the address is in no symmetric heap.
+/// Throws Error (usage) if the address is not in symmetric memory.
 void require_symmetric(World& world, const void* address);
-/// NVSHMEM_CMP_*, NVSHMEM_SIGNAL_*. Throw Error (usage) for another value.
+/// Convert NVSHMEM_CMP_* and NVSHMEM_SIGNAL_*. Throw Error (usage) for another value.
 Compare comparison(int cmp);
 SignalOp signal_op(int op);
-/// Whether this PE is a member of the team; not of NVSHMEM_TEAM_INVALID.
+/// Whether this PE is a member of the team; false for NVSHMEM_TEAM_INVALID.
 bool is_member(World& world, nvshmem_team_t team);
 
-/// The job as kernels see it now, into each module that has asked for it (init.cpp). Called after
-/// whatever changes it.
+/// Writes the current job to each module that has registered (kernel_state.h). To be called after
+/// every change of the job.
 void publish_job(World& world);
-/// The same for operations on streams. Throws what a kernel has reported.
+/// The current job for operations on streams. Throws the error that a kernel has reported, if any.
 on_stream::Job stream_job(World& world);
 
-/// Collective, once: the teams of NVSHMEM that the runtime does not have (teams.cpp).
+/// Collective, to be called once: creates NVSHMEM's predefined teams that the runtime does not have
+/// (teams.cpp).
 void make_predefined_teams(World& world);
 
 } // namespace shmemctl::nvshmem

@@ -19,12 +19,12 @@ namespace shmemctl::nvshmem {
 
 namespace {
 
-/// A place that holds the job, or will.
+/// A __constant__ that holds the job, or will hold it.
 struct Place {
-  const void* owner = nullptr;          ///< a CUmodule, a CUlibrary, or what `locate` points to
-  nvshmemi_locate_job locate = nullptr; ///< null: the address is known
+  const void* owner = nullptr;          ///< a CUmodule, a CUlibrary, or the value of `locate`
+  nvshmemi_locate_job locate = nullptr; ///< null: `address` is valid
   CUdeviceptr address = 0;
-  std::optional<DeviceJob> has; ///< what has been written
+  std::optional<DeviceJob> has; ///< the job that was written last
 };
 
 struct Places {
@@ -33,13 +33,13 @@ struct Places {
   PeGpu* gpu = nullptr; ///< set while a job exists
 };
 
-/// Never destroyed: modules register before main(), and exit handlers come last.
+/// Never destroyed, because modules register before main(), and exit handlers run last.
 Places& places() {
   static Places* const made = new Places;
   return *made;
 }
 
-/// What only this file asks of the driver; nullptr where it does not have it.
+/// Functions of the driver that only this file uses; nullptr if the driver does not have them.
 struct Driver {
   CUresult (*ctx_get_current)(CUcontext*) = nullptr;
   CUresult (*ctx_get_device)(CUdevice*) = nullptr;
@@ -86,7 +86,7 @@ Error refused(const std::string& attempted, const std::string& message,
   return {ExitCode::unavailable, "job of a module's kernels", attempted, message, fix};
 }
 
-/// Where this PE's device has it.
+/// The address of the __constant__ on this PE's device. Throws Error.
 void* address_of(nvshmemi_locate_job locate) {
   size_t size = 0;
   void* address = nullptr;
@@ -101,7 +101,7 @@ void* address_of(nvshmemi_locate_job locate) {
   return address;
 }
 
-/// The mutex is held.
+/// Writes the job to all places that do not have it yet. The caller holds the mutex.
 void write(Places& held, PeGpu& gpu) {
   const DeviceJob job = gpu.job();
   const auto is_old = [&](const Place& place) {

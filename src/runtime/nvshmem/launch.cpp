@@ -1,5 +1,6 @@
-// Collective launch: a part of the device library, because only the CUDA runtime of the program's
-// module knows its kernels. Of the static host library too, for programs that link no other.
+// Collective launch. It is part of the device library, because only the CUDA runtime of the
+// program's module knows its kernels, and also of the static host library, for programs that link
+// only that.
 #include <cuda_runtime.h>
 
 #include "kernels/cuda_error.h"
@@ -8,7 +9,7 @@
 
 namespace {
 
-/// Blocks of the largest grid that runs at once; 0 and a status if CUDA does not say.
+/// Number of blocks that can run at the same time; 0, and an error status, if CUDA does not say.
 int resident_blocks(const void* func, dim3 block, size_t shared_bytes, int& status) {
   int device = 0, multiprocessors = 0, each = 0;
   const auto threads = static_cast<int>(block.x * block.y * block.z);

@@ -1,4 +1,4 @@
-// Memory of the GPU's symmetric heap, and memory of the program as the local side of operations.
+// Memory of the GPU's symmetric heap, and registered memory as the local side of operations.
 #include <algorithm>
 #include <bit>
 #include <cuda_runtime.h>
@@ -17,7 +17,7 @@ using nvshmem::World;
 
 namespace {
 
-/// As NVSHMEM.
+/// The alignment of NVSHMEM.
 constexpr std::size_t usual_alignment_bytes = 512;
 
 void* allocate(std::size_t size_bytes, std::size_t alignment_bytes) {
@@ -35,7 +35,7 @@ void* allocate(std::size_t size_bytes, std::size_t alignment_bytes) {
 /// A registered range of the program's memory.
 struct Range {
   std::uintptr_t begin = 0, end = 0;
-  bool pinned_here = false; ///< by cudaHostRegister
+  bool pinned_here = false; ///< pinned by this library with cudaHostRegister
 };
 
 struct Ranges {
@@ -58,8 +58,8 @@ int refuse(const char* why) {
   return NVSHMEMX_ERROR_INVALID_VALUE;
 }
 
-/// Memory of the GPU needs nothing to be the local side; kernels reach that of the host when it is
-/// pinned.
+/// Registers a range as the local side of operations. GPU memory needs nothing for that; host
+/// memory is pinned, so that kernels can access it.
 int add_buffer(World& world, void* address, std::size_t size_bytes) {
   if (!address || size_bytes == 0)
     return refuse("the range is empty");

@@ -1,4 +1,4 @@
-// Operations of the host on the GPU's symmetric heap: put, get, signals, atomics, waits, order.
+// Operations of the host on the GPU's symmetric heap: put, get, signals, atomics, waits, ordering.
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -36,7 +36,7 @@ struct Strides {
   std::size_t count, element_bytes;
 };
 
-/// Calls move(byte in dest, byte in source) for each element.
+/// Calls move(offset in dest, offset in source) for each element, with offsets in bytes.
 template <class Move>
 void for_each_element(const Strides& strides, Move&& move) {
   const auto bytes = static_cast<std::ptrdiff_t>(strides.element_bytes);
@@ -104,7 +104,7 @@ T atomic(const T* dest, AtomicOp op, T operand, int pe, T compare = {}) {
   });
 }
 
-/// The old value is not asked for.
+/// An atomic that does not fetch the old value.
 template <class T>
 void post(T* dest, AtomicOp op, T operand, int pe) {
   nvshmem::guarded([&](World& world) {
@@ -114,10 +114,10 @@ void post(T* dest, AtomicOp op, T operand, int pe) {
   });
 }
 
-// Waits and tests: the words are read by gets of this PE's own memory, because processors do not
-// reach that of a GPU.
+// Waits and tests. The words are read by gets from this PE itself, because CPUs cannot access GPU
+// memory.
 
-/// The words of one call, what they are compared with, and a copy of them.
+/// The words of one call, the values that they are compared with, and a copy of the words.
 template <class T>
 struct Words {
   const T* words;
@@ -169,7 +169,7 @@ Words<T> words_of(const T* words, std::size_t count, const int* status, int cmp,
   return {words, count, status, nvshmem::comparison(cmp), values, one_value, std::vector<T>(count)};
 }
 
-/// Looks until `found` holds.
+/// Reads the words until `found` returns true.
 template <class T, class Found>
 void look_until(World& world, Words<T>& words, const char* step, Found&& found) {
   words.read(world);
@@ -182,13 +182,15 @@ void look_until(World& world, Words<T>& words, const char* step, Found&& found) 
         step);
 }
 
-/// A program that tests in a loop waits: the other PEs of this core get to run.
+/// Called when a test has failed. The program may test in a loop: this lets transports make
+/// progress, and other PEs of this core run.
 void tested_in_vain(World& world) {
   world.rma.progress();
   sched_yield();
 }
 
-/// Makes the words within guarded(), which reports a wrong comparison.
+/// Calls body(world, words). The words are created within guarded(), which reports a wrong
+/// comparison.
 template <class T, class Body>
 auto with_words(const T* words, std::size_t count, const int* status, int cmp, const T* values,
                 bool one_value, Body&& body) {
@@ -257,8 +259,8 @@ struct TestSome {
   }
 };
 
-/// Puts of the host are complete at their targets; so are those of kernels that have ended. Mapped
-/// PEs have the latter already.
+/// Completes puts of the host, and of kernels that have ended. If all PEs are mapped, the latter
+/// are already complete.
 void quiet(World& world) {
   world.rma.quiet();
   PeGpu* const gpu = world.gpu();
@@ -397,7 +399,7 @@ NVSHMEM_COMPAT_AMO_TYPES(NVSHMEM_COMPAT_X)
 NVSHMEM_COMPAT_AMO_BITWISE_TYPES(NVSHMEM_COMPAT_X)
 #undef NVSHMEM_COMPAT_X
 
-// One with a value for all words, and one with a value for each.
+// Defines two functions: one with a value for all words, and one with a value for each word.
 #define NVSHMEM_COMPAT_SEVERAL(result, T, N, CALL, BODY)                                           \
   result nvshmem_##N##_##CALL(T* ivars, size_t nelems, const int* status, int cmp, T cmp_value) {  \
     return with_words(ivars, nelems, status, cmp, &cmp_value, true, BODY{});                       \

@@ -17,7 +17,7 @@ __global__ void store_value(const __grid_constant__ DeviceJob job, T* target, T 
   device::put_value(job, target, value, pe);
 }
 
-/// This block's part of the elements.
+/// The elements that this block moves.
 struct Part {
   std::size_t first, count;
 };
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(strided_threads)
   }
   device::iput<device::Block>(job, target, source, elements.target_stride, elements.source_stride,
                               part.count, pe);
-  if (!job.all_mapped) // the source is read by then
+  if (!job.all_mapped) // after the quiet the source has been read
     device::quiet<device::Block>(job);
 }
 
@@ -50,14 +50,14 @@ template <class T>
 __device__ T load(const T* at) {
   if constexpr (sizeof(T) == 2) {
     const T value = *static_cast<const volatile T*>(at);
-    __threadfence_system(); // orders the store after everything that happened before it
+    __threadfence_system(); // acquire: later loads see what was written before the word
     return value;
   } else {
     return device::detail::load_word(at);
   }
 }
 
-/// Run by one warp.
+/// Launched with one warp.
 template <class T>
 __global__ void wait_for_words(const __grid_constant__ DeviceJob job, WordsToAwait words) {
   on_stream::wait_for_stream();

@@ -1,5 +1,5 @@
-// Operations on streams that on_stream.h does not have, because only NVSHMEM's interface asks for
-// them. As there: in the stream's order, may be captured in a CUDA graph, throw Error if CUDA
+// Operations on streams that are not in on_stream.h, because only NVSHMEM's interface needs them.
+// Like those, they run in stream order, may be captured in a CUDA graph, and throw Error if CUDA
 // refuses a launch.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace shmemctl::nvshmem {
 
-/// Stores one value of 1, 2, 4 or 8 bytes at that PE's copy of `target`.
-/// @param bits the value's bytes, the first one lowest
+/// Stores one value of 1, 2, 4 or 8 bytes in PE `pe`'s copy of `target`.
+/// @param bits the value's bytes, the first one in the lowest byte
 void put_value(const on_stream::Job& job, void* target, std::uint64_t bits, std::size_t size_bytes,
                int pe, on_stream::Stream stream);
 
@@ -26,15 +26,15 @@ void iput(const on_stream::Job& job, const Strided& elements, int pe, on_stream:
 void iget(const on_stream::Job& job, const Strided& elements, int pe, on_stream::Stream stream);
 
 enum class WordType : std::uint8_t { int16, int32, int64, uint16, uint32, uint64 };
-/// This PE's own words; `status` and `values` are in memory that the device reads.
+/// Words of this PE; `status` and `values` are in memory that the device can read.
 struct WordsToAwait {
   WordType type;
   const void* at;
   std::size_t count;
-  const int* status; ///< words with a nonzero status are skipped; nullptr: none is
+  const int* status; ///< words with a nonzero status are skipped; nullptr: none are
   Compare compare;
   std::uint64_t value;
-  const void* values; ///< by word; nullptr: `value` for all
+  const void* values; ///< one for each word; nullptr: `value` for all words
 };
 /// Later work of the stream waits until all comparisons hold. If they do not within job.timeout_ns,
 /// the kernel reports a timeout and the stream continues.

@@ -1,4 +1,4 @@
-// Operations on streams: put, get, signals, waits, order.
+// Operations on streams: put, get, signals, waits, ordering.
 #include <cstring>
 #include <type_traits>
 
@@ -63,13 +63,13 @@ void put_one(T* dest, const T& value, int pe, cudaStream_t stream) {
   nvshmem::guarded([&](World& world) {
     nvshmem::require_symmetric(world, dest);
     std::uint64_t bits = 0;
-    std::memcpy(&bits, &value, sizeof value); // little-endian: its bytes come first
+    std::memcpy(&bits, &value, sizeof value); // little-endian: the first byte is the lowest
     nvshmem::put_value(nvshmem::stream_job(world), dest, bits, sizeof value,
                        nvshmem::existing_pe(world, pe), stream);
   });
 }
 
-/// The value is what the caller gets, so the stream has passed before.
+/// Returns the value to the host, so it waits for the stream first.
 void get_one(void* value, const void* source, std::size_t size_bytes, int pe, cudaStream_t stream) {
   nvshmem::guarded([&](World& world) {
     const int origin = nvshmem::existing_pe(world, pe);
@@ -131,7 +131,7 @@ int sync(nvshmem_team_t team, cudaStream_t stream) {
 
 extern "C" {
 
-// Blocking and non-blocking calls are the same: later work of the stream comes after either.
+// Blocking and nonblocking calls are the same: later work of the stream begins after the operation.
 #define NVSHMEM_COMPAT_MOVES(PUT, GET, T, bytes)                                                   \
   void nvshmemx_##PUT##_on_stream(T* dest, const T* source, size_t nelems, int pe,                 \
                                   cudaStream_t stream) {                                           \

@@ -1,6 +1,6 @@
-// Teams: a handle is the runtime's number of the team. NVSHMEM has predefined ones that the runtime
-// does not have; each PE makes them in the same order, so that they get the numbers that
-// constants.h says.
+// Teams. A handle is the runtime's number of the team. NVSHMEM has predefined teams that the
+// runtime does not have; each PE creates them in the same order, so that they get the numbers in
+// constants.h.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -22,17 +22,17 @@ static_assert(NVSHMEM_TEAM_INVALID == invalid_team && NVSHMEM_TEAM_WORLD == team
               NVSHMEM_TEAM_NODE_INDEX == team_node &&
               NVSHMEM_TEAM_SAME_MYPE_NODE_INDEX == first_user_team);
 
-/// Whether this PE is one of NVSHMEMI_TEAM_GPU_LEADERS.
+/// Whether this PE is a member of NVSHMEMI_TEAM_GPU_LEADERS.
 std::atomic<bool> leads_its_gpu{false};
-/// By team: contexts that the program has asked for.
+/// By team: the number of contexts that the program has requested.
 std::array<std::atomic<int>, limits::max_teams> contexts_asked_for{};
 
 struct PeRecord {
-  std::int32_t node_pe; ///< in NVSHMEMX_TEAM_NODE
+  std::int32_t node_pe; ///< number of the PE in NVSHMEMX_TEAM_NODE
   char gpu[60];         ///< the UUID of its GPU
 };
 
-/// Gathers `size_bytes` of each PE at every PE, through the host's symmetric heap.
+/// Allgather of `size_bytes` of each PE, through the host's symmetric heap.
 std::vector<std::byte> gather(World& world, const void* own, std::size_t size_bytes) {
   const auto n_pes = static_cast<std::size_t>(world.rma.n_pes());
   auto* const block = static_cast<std::byte*>(world.allocate((n_pes + 1) * size_bytes, 64));
@@ -48,7 +48,8 @@ std::vector<std::byte> gather(World& world, const void* own, std::size_t size_by
   return all;
 }
 
-/// Collective over the members.
+/// Creates a predefined team; collective over the members. Throws Error if it does not get the
+/// number `expected`.
 void make(World& world, TeamId expected, const std::vector<int>& members) {
   constexpr std::uint64_t mark = 0x4e56'0000'0000'0000; // other ids are random, without this mark
   const auto me = std::find(members.begin(), members.end(), world.rma.pe());
@@ -62,7 +63,7 @@ void make(World& world, TeamId expected, const std::vector<int>& members) {
                 "report this as a bug in shmemctl, with the command line");
 }
 
-/// The PEs of world order for which `is_member` holds.
+/// The PEs for which `is_member` holds, in the order of the world.
 template <class IsMember>
 std::vector<int> select(World& world, IsMember&& is_member) {
   std::vector<int> members;
@@ -72,8 +73,8 @@ std::vector<int> select(World& world, IsMember&& is_member) {
   return members;
 }
 
-/// The PEs that map each other's heaps, if all of those that I map agree on that; else this PE
-/// alone.
+/// The PEs whose heaps this PE maps, if each of them maps the heaps of the same PEs; otherwise only
+/// this PE.
 std::vector<int> sharing_pes(World& world) {
   const auto n_pes = static_cast<std::size_t>(world.rma.n_pes());
   const std::vector<std::int64_t> deltas = nvshmem::gpu_of(world).heap_delta_bytes();
@@ -128,14 +129,15 @@ void make_predefined_teams(World& world) {
   make(world, NVSHMEM_TEAM_SAME_GPU_INDEX,
        select(world, [&](std::size_t pe) { return same_gpu(pe, me); }));
   leads_its_gpu = leads(me);
-  // The others hold the number too, each with a team of its own, so that no later team gets it.
+  // PEs that are not members create a team of only themselves, so that no later team gets the
+  // number.
   make(world, NVSHMEM_TEAM_GPU_LEADERS_INDEX,
        leads_its_gpu ? select(world, leads) : std::vector<int>{world.rma.pe()});
   make(world, NVSHMEM_TEAM_SHARED_INDEX, sharing_pes(world));
 }
 
 bool is_member(World& world, nvshmem_team_t team) {
-  if (team == team_shared || team == team_leaders) // the runtime's own
+  if (team == team_shared || team == team_leaders) // teams that NVSHMEM does not have
     return false;
   return world.teams.valid(team) && (team != NVSHMEM_TEAM_GPU_LEADERS_INDEX || leads_its_gpu);
 }

@@ -10,7 +10,7 @@ namespace shmemctl::api {
 
 namespace {
 
-/// A reduction works on this much at a time.
+/// A reduction processes this many bytes at a time.
 constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
 
 std::byte* at(void* base, std::size_t offset_bytes) {
@@ -32,7 +32,7 @@ ActiveSet::ActiveSet(World& world, const ActiveSetArguments& arguments)
     : world_(world), start_(arguments.start), stride_(0), n_pes_(arguments.n_pes), me_(0),
       work_(arguments.work) {
   const std::int64_t job = world.rma.n_pes();
-  // The stride of one member means nothing: whatever it is, there is no second one.
+  // The stride is ignored if the set has only one member.
   const int log_stride = n_pes_ == 1 ? 0 : arguments.log_stride;
   const bool shaped =
       start_ >= 0 && n_pes_ >= 1 && n_pes_ <= job && log_stride >= 0 && log_stride < 31;
@@ -64,7 +64,7 @@ void ActiveSet::sync() {
     rma.post_atomic(word(round), {AtomicOp::add, 8, 1, 0}, pe(neighbour(distance)));
     rma.wait_until(word(round), Compare::greater_equal, 1, "barrier of an active set",
                    pe(neighbour(n_pes_ - distance)));
-    // Complete before the next round reads the word.
+    // A fetching atomic, which is complete before the word is used again.
     rma.atomic(word(round), {AtomicOp::add, 8, ~std::uint64_t{0}, 0}, rma.pe());
   }
 }
@@ -139,7 +139,8 @@ void ActiveSet::alltoalls(void* dest, const void* source, std::ptrdiff_t dest_st
 
 void ActiveSet::reduce(void* dest, const void* source, std::size_t elements,
                        std::size_t element_bytes, ReduceKernel combine) {
-  // No other member reads this share of anybody's source, so that it may be overwritten at once.
+  // No other member reads this share of any source, so it may be overwritten at once (dest ==
+  // source).
   const auto members = static_cast<std::size_t>(n_pes_);
   const auto me = static_cast<std::size_t>(me_);
   const std::size_t share = elements / members, rest = elements % members;
@@ -174,8 +175,8 @@ using api::World;
 
 namespace {
 
-/// A PE that is not in the set does nothing: the specification leaves that open, and old programs
-/// let all PEs call.
+/// A PE that is not in the set does nothing: the specification does not define the behaviour, and
+/// in old programs all PEs make the call.
 template <class Body>
 void over_active_set(const ActiveSetArguments& arguments, Body&& body) {
   api::guarded([&](World& world) {

@@ -1,4 +1,4 @@
-// Atomics. The fetching ones that need not block deliver their value before they return.
+// Atomics. Nonblocking fetching atomics deliver their value before they return, too.
 #include <bit>
 
 #include "src/runtime/shmem/api.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr shmem_ctx_t default_context = SHMEM_CTX_DEFAULT;
 
-/// A value as an unsigned word of its own size.
+/// The bits of a value, as an unsigned integer of its size.
 template <class T>
 std::uint64_t word_of(T value) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);
@@ -51,7 +51,7 @@ template <class T>
   return value_of<T>(execute(ctx, target, op, sizeof(T), request.operand, request.compare, pe));
 }
 
-/// The old value is not asked for.
+/// An atomic that does not fetch the old value.
 template <class T>
 [[gnu::always_inline]] inline void post(shmem_ctx_t ctx, T* target, AtomicOp op, T operand,
                                         int pe) {
@@ -64,7 +64,7 @@ template <class T>
 
 } // namespace
 
-// A family of routines: a plain one and one with a context, which differ in nothing else.
+// Defines two routines: one without a context and one with a context.
 #define SHMEMCTL_PAIR(result, N, OP, formal, call)                                                 \
   SHMEMCTL_API(result, shmem_##N##_##OP, (SHMEMCTL_UNWRAP formal)) {                               \
     constexpr shmem_ctx_t ctx = default_context;                                                   \
@@ -123,7 +123,7 @@ SHMEMCTL_EXTENDED_AMO_TYPES(SHMEMCTL_X)
 SHMEMCTL_BITWISE_AMO_TYPES(SHMEMCTL_X)
 #undef SHMEMCTL_X
 
-// The names before OpenSHMEM 1.4.
+// Names of atomics before OpenSHMEM 1.4.
 #define SHMEMCTL_X(T, N)                                                                           \
   SHMEMCTL_API(T, shmem_##N##_cswap, (T * dest, T cond, T value, int pe)) {                        \
     return atomic<T>(default_context, dest, AtomicOp::compare_swap, value, pe, cond);              \

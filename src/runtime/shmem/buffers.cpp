@@ -1,4 +1,4 @@
-// Registered buffers: an extension (shmemx.h).
+// Registered buffers, an extension (shmemx.h).
 #include <bit>
 #include <cstring>
 

@@ -7,7 +7,7 @@ using api::World;
 
 namespace {
 
-/// 0, or -1 if this PE is not a member of the team.
+/// Calls body(world, team). Returns 0, or -1 if this PE is not a member of the team.
 template <class Body>
 int over_team(shmem_team_t team, Body&& body) {
   if (!team)

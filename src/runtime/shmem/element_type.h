@@ -1,4 +1,4 @@
-// The runtime's name for a C type of the reductions.
+// The runtime's ElementType of a C type that reductions take.
 #pragma once
 
 #include <type_traits>

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t smallest_heap_bytes = 4096;
 
-/// The letter's power of two; 0 at the end of the text; nothing for another letter.
+/// The exponent of two of a suffix; 0 for the end of the text; nothing for another letter.
 std::optional<int> scale(char suffix) {
   switch (suffix) {
   case '\0':
@@ -44,7 +44,7 @@ const std::string* find(const Environment& environment, const std::string& name)
 } // namespace
 
 std::optional<std::uint64_t> parse_symmetric_size(const std::string& text) {
-  // "inf" and "nan" are numbers too.
+  // from_chars() would accept "inf" and "nan", too.
   if (text.empty() || (text[0] != '.' && (text[0] < '0' || text[0] > '9')))
     return std::nullopt;
   long double number = 0;
@@ -73,7 +73,7 @@ std::map<std::string, std::string> specified_options(const Environment& environm
       throw Error(ExitCode::usage, "SHMEM_SYMMETRIC_SIZE", "",
                   "'" + printable(*size) + "' is not a size",
                   "write a number, with a suffix k, m, g or t for powers of 1024");
-    // The heap may be larger than asked for, and none of ours is empty.
+    // The heap may be larger than requested, and our heaps cannot be empty.
     options["SYMMETRIC_SIZE"] =
         std::to_string(std::max<std::uint64_t>(*bytes, smallest_heap_bytes));
   }

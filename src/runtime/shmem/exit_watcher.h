@@ -10,8 +10,8 @@
 
 namespace shmemctl::api {
 
-/// A thread that checks the job's health at intervals. After a failure it gives the program's own
-/// threads a moment to see it in a call, where exiting is cleaner.
+/// A thread that checks the job's health at intervals. After a failure it first waits a moment: a
+/// thread of the program may notice the failure in a call of the library, where exiting is cleaner.
 class ExitWatcher {
 public:
   /// @param check       throws an Error once something has failed
@@ -23,7 +23,7 @@ public:
 
 private:
   void watch();
-  /// False if it is time to stop.
+  /// Waits for this time. False if the watcher is to stop.
   bool pause(std::chrono::milliseconds time);
 
   std::function<void()> check_;

@@ -1,4 +1,4 @@
-// GPUs: an extension (shmemctl/functions_gpu.h).
+// Functions for GPUs, an extension (shmemctl/functions_gpu.h).
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -30,7 +30,7 @@ int team_number(shmem_team_t team) {
   return team->id;
 }
 
-/// As cudaMalloc.
+/// The alignment of cudaMalloc.
 constexpr std::size_t usual_alignment_bytes = 256;
 
 void* allocate_on_gpu(std::size_t size_bytes, std::size_t alignment_bytes) {
@@ -133,11 +133,12 @@ SHMEMCTL_API(void, shmemx_gpu_check, (void)) {
   api::guarded([](World& world) { gpu_of(world).check(); });
 }
 
-// Operations on streams: an extension (shmemctl/functions_gpu.h).
+// Operations on streams, an extension (shmemctl/functions_gpu.h).
 
 namespace {
 
-/// Runs `body` with the job as it is now. An error that a kernel has reported meanwhile is thrown.
+/// Runs `body` with the current job. If a kernel has reported an error, the job ends with it
+/// instead.
 template <class Body>
 void with_job(Body&& body) {
   api::guarded([&](World& world) {
@@ -175,7 +176,8 @@ on_stream::NumberType number_type(shmemx_type_t type) {
                 static_cast<int>(on_stream::NumberType::uint64) == SHMEMX_UINT64);
   return choice("type", type, on_stream::NumberType::uint64);
 }
-/// The operator for numbers of that type.
+/// Converts an operator for numbers of `type`. Throws Error (usage) for bitwise operators of
+/// floating-point numbers.
 device::ReduceOp reduce_op(shmemx_op_t op, on_stream::NumberType type) {
   using enum on_stream::NumberType;
   static_assert(static_cast<int>(device::ReduceOp::prod) == SHMEMX_PROD &&

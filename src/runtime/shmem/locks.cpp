@@ -1,4 +1,4 @@
-// Locks: a queue of PEs (MCS lock: Mellor-Crummey and Scott, 1991), so that they are granted in
+// Locks. A lock is a queue of PEs (MCS lock: Mellor-Crummey and Scott, 1991), so that PEs get it in
 // order of arrival, and each PE waits on a word of its own memory.
 #include <array>
 #include <sched.h>
@@ -12,8 +12,9 @@ namespace {
 
 static_assert(sizeof(long) == 8, "a lock's two halves need 64 bits");
 
-/// `tail` is used on the lock's owner PE only: 1 + the last PE of the queue, 0 if the lock is free.
-/// `next`: 1 + the PE after this one, and the bit by which its predecessor passes the lock on.
+/// `tail`, used only on the lock's home PE: 1 + the last PE of the queue; 0 if the lock is free.
+/// `next`, used on each PE of the queue: 1 + the PE after it, and the bit `handed_over`, which its
+/// predecessor sets to pass the lock on.
 struct LockHalves {
   std::uint32_t tail;
   std::uint32_t next;
@@ -28,7 +29,7 @@ public:
     if (place.region < 0)
       throw api::wrong_use("lock", "", "not in a symmetric object",
                            "use memory from shmem_malloc, or a global or static variable");
-    // Locks of one array live on different PEs.
+    // The home PE depends on the address, so that locks of an array have different homes.
     home_ = static_cast<int>(place.offset_bytes / sizeof(long) %
                              static_cast<std::uint64_t>(rma_.n_pes()));
   }

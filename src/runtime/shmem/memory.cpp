@@ -1,4 +1,4 @@
-// Memory management: collective, each call with the barriers that the specification asks for.
+// Memory management. All calls are collective, with the barriers that the specification requires.
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -46,7 +46,7 @@ void* reallocate(World& world, void* old, std::size_t size_bytes) {
   if (!block)
     return nullptr;
   std::memcpy(block, old, old_bytes);
-  // The barrier at its beginning also says that all PEs have copied.
+  // free() begins with a barrier, after which all PEs have copied.
   world.free(old);
   return block;
 }

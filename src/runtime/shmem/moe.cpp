@@ -1,5 +1,5 @@
-// Dispatch and combine for programs (shmemctl/moe.h): a border around src/runtime/moe that throws
-// nothing.
+// Dispatch and combine for programs (shmemctl/moe.h): a wrapper of src/runtime/moe from which no
+// exception escapes.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -18,7 +18,7 @@
 using namespace shmemctl;
 using api::World;
 
-/// What a shmemctl_moe_t points at.
+/// A shmemctl_moe_t points to this.
 struct shmemctl_moe_exchange {
   PeGpu& gpu;
   std::unique_ptr<moe::Exchange> exchange;
@@ -26,11 +26,11 @@ struct shmemctl_moe_exchange {
   int plans = 0;
 };
 
-/// What a shmemctl_moe_plan_t points at.
+/// A shmemctl_moe_plan_t points to this.
 struct shmemctl_moe_plan {
   shmemctl_moe_exchange& of;
   std::byte* memory;
-  /// Set by the last plan_make, or low-latency dispatch, that was launched.
+  /// Number of tokens of the last plan_make, or low-latency dispatch, that was launched.
   std::optional<std::int32_t> tokens = {};
 
   moe::Exchange& exchange() const { return *of.exchange; }
@@ -54,7 +54,8 @@ int code_of(ExitCode code) {
   }
 }
 
-/// Runs `body(world, gpu)`; what it throws is the result, and the thread's last error.
+/// Runs `body(world, gpu)`. Converts an exception to a return code, and stores it as the thread's
+/// last error.
 template <class Body>
 int returned(const Body& body) {
   try {
@@ -82,7 +83,7 @@ T& require(T* pointer, const char* name) {
   return *pointer;
 }
 
-/// An exchange, or a plan's, of the job as it is now.
+/// The object behind a handle. Throws Error (usage) if it is NULL or from before shmem_finalize.
 shmemctl_moe_exchange& require_of(shmemctl_moe_exchange* moe, const PeGpu& gpu) {
   shmemctl_moe_exchange& found = require(moe, "shmemctl_moe_t");
   if (&found.gpu != &gpu)
@@ -96,7 +97,7 @@ shmemctl_moe_plan& require_of(shmemctl_moe_plan* plan, const PeGpu& gpu) {
   return found;
 }
 
-/// The size of a struct of the first version of the header.
+/// The size of a struct in the first version of the header.
 template <class T>
 constexpr std::size_t first_bytes = 0;
 template <>
@@ -123,7 +124,7 @@ void require_size(const T& given, const char* name) {
         "library");
 }
 
-/// What the program has given; members that its header does not have, as in `defaults`.
+/// A copy of the program's struct; members that its header does not have are as in `defaults`.
 template <class T>
 T taken(const T* given, const char* name, const T& defaults) {
   require_size(require(given, name), name);
@@ -145,13 +146,13 @@ bool chosen(const char* name, std::int32_t value, std::int32_t most = 1) {
   return value != 0;
 }
 
-/// A configuration that this job's kernels carry out, and by which path.
+/// A configuration that this job's kernels support, and their path.
 struct Checked {
   moe::ExchangeConfig config;
   moe::MoePath path;
 };
 
-/// Throws Error (usage, unavailable).
+/// Converts and checks a configuration. Throws Error (usage, unavailable).
 Checked checked(const shmemctl_moe_config_t* given, const World& world, const PeGpu& gpu) {
   const auto user =
       taken<shmemctl_moe_config_t>(given, "shmemctl_moe_config_t", SHMEMCTL_MOE_CONFIG_INIT);
@@ -203,7 +204,7 @@ Checked checked(const shmemctl_moe_config_t* given, const World& world, const Pe
   return all;
 }
 
-/// A hash that is equal on all ranks, if they make the same exchange in the same memory.
+/// A hash that is equal on all ranks if they create the same exchange in the same memory.
 std::uint64_t hash_of(const Checked& all, std::size_t workspace_offset) {
   const moe::ExchangeConfig& config = all.config;
   const moe::Shape& shape = config.shape;
@@ -216,7 +217,8 @@ std::uint64_t hash_of(const Checked& all, std::size_t workspace_offset) {
   return fnv1a(text) | 1; // 0 stands for a rank without a hash
 }
 
-/// Throws Error (usage) on all ranks alike, but on those that have `failure`, which throw that.
+/// Collective: compares the hashes of the ranks. Throws Error on all ranks if a rank has a failure
+/// or another hash: a rank with `failure` throws that, the others an Error (usage).
 void require_agreement(World& world, std::uint64_t mine, const std::optional<Error>& failure) {
   std::uint64_t* word = nullptr;
   {
@@ -255,7 +257,8 @@ void require_agreement(World& world, std::uint64_t mine, const std::optional<Err
                          "pass the same on all PEs");
 }
 
-/// Where in the heap of the GPU. Throws Error (usage).
+/// Offset of the workspace in the GPU's heap. Throws Error (usage) if it is elsewhere or not
+/// aligned.
 std::size_t workspace_offset(const void* workspace, std::size_t size_bytes, const PeGpu& gpu) {
   const DeviceJob job = gpu.job();
   const auto into =
@@ -295,7 +298,7 @@ void require_mode(const moe::Exchange& exchange, moe::Mode mode, const char* cal
                          "use the calls of its mode");
 }
 
-/// Addresses that kernels load from. Throws Error (usage).
+/// The addresses that kernels load from. Throws Error (usage) if one is NULL or not aligned.
 moe::TokenInput input_of(const shmemctl_moe_tokens_t& tokens, const moe::ExchangeConfig& config) {
   if (tokens.num_tokens > 0) {
     require_aligned(tokens.values, 16, "values");
@@ -325,7 +328,7 @@ moe::CombineOutput output_of(const shmemctl_moe_result_t& result, const moe::Exc
   return output;
 }
 
-/// The number of tokens that a plan is for. Throws Error (usage).
+/// The number of tokens for which the plan was made. Throws Error (usage) if it was not made.
 std::int32_t tokens_of(const shmemctl_moe_plan& plan, const char* call, const char* before) {
   if (!plan.tokens)
     throw api::wrong_use(call, "", "its plan has not been made",
@@ -343,8 +346,8 @@ moe::Direction direction_of(int direction) {
   return chosen("direction", direction) ? moe::Direction::combine : moe::Direction::dispatch;
 }
 
-/// The members of the C struct. `in_place` is not among them: rows of the own rank are in the rows
-/// that a program receives.
+/// The members of the C struct. It has no `in_place`, because programs find the rows of their own
+/// rank among the received rows.
 struct SettingMember {
   std::int32_t shmemctl_moe_settings_t::*member;
   std::optional<std::int32_t> moe::Settings::*value;
@@ -358,7 +361,7 @@ constexpr SettingMember setting_members[] = {
     {&shmemctl_moe_settings_t::chunk_bytes, &moe::Settings::chunk_bytes},
     {&shmemctl_moe_settings_t::chunk_rows, &moe::Settings::chunk_rows}};
 
-/// Fills in what the program's header knows.
+/// Copies the members that the program's header has.
 template <class T>
 void give(const T& all, T& to) {
   const std::size_t size_bytes = to.struct_bytes;
@@ -439,7 +442,7 @@ int shmemctl_moe_plan_bytes(const shmemctl_moe_config_t* config, size_t* size_by
 
 int shmemctl_moe_create(const shmemctl_moe_config_t* config, void* workspace, shmemctl_moe_t* moe) {
   return returned([&](World& world, PeGpu& gpu) {
-    // A rank whose arguments are wrong takes part, too: the others would wait for it.
+    // A rank whose arguments are wrong takes part, too, because the others would wait for it.
     std::optional<Error> failure;
     Checked all;
     std::size_t size_bytes = 0;

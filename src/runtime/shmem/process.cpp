@@ -1,5 +1,5 @@
-// The world of a process: initialisation, the ways in which it ends, and finalisation; and queries
-// (my_pe, n_pes, accessibility, version, name).
+// The world of a process: initialisation, finalisation, and the other ways in which it ends; and
+// queries (my_pe, n_pes, accessibility, version, name).
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -25,12 +25,13 @@ namespace shmemctl::api {
 
 namespace {
 
-/// A program may compute for hours while the others wait for it; a PE that dies is noticed at once.
+/// A long timeout, because a program may compute for hours while other PEs wait for it. A PE that
+/// dies is noticed at once.
 constexpr double default_timeout_s = 86400;
 constexpr std::chrono::seconds exit_handlers_time{5};
 constexpr std::chrono::milliseconds flush_time{200};
-/// A PE that failed exits before those that were only notified: launchers report the PE that exited
-/// first.
+/// Delay of PEs that were only notified, so that the PE that failed exits first: launchers report
+/// the PE that exited first.
 constexpr std::chrono::milliseconds precedence_time{200};
 /// Phases under which a PE's exit is announced; the exit status is appended to them, because the
 /// job's own exit codes must not be mixed with it.
@@ -38,18 +39,18 @@ constexpr std::string_view global_exit_phase = "shmem_global_exit ";
 constexpr std::string_view status_phase = "exit with status ";
 
 enum class Stage { before, running, finalized, ending };
-// The C interface is about "the" library of a process, and exit() calls back without an argument.
+// Global, because the C interface has no handle for the library, and exit handlers get no argument.
 std::atomic<Stage> stage{Stage::before};
 std::atomic<bool> someone_ends{false};
 thread_local bool i_end = false;
 pid_t process_id = 0;
-bool reached_bootstrap = false; ///< by the thread that initialises the library
+bool reached_bootstrap = false; ///< set by the thread that initialises the library
 
-/// Returns on the one thread that ends the process. Other threads are stopped here, because what
+/// Returns on the one thread that ends the process. Other threads stop here forever, because what
 /// they use is about to be destroyed.
 void claim_the_end() {
   if (i_end)
-    std::_Exit(static_cast<int>(ExitCode::unavailable)); // a call from an exit handler
+    std::_Exit(static_cast<int>(ExitCode::unavailable)); // an exit handler has called the library
   if (someone_ends.exchange(true))
     for (;;)
       pause();
@@ -57,8 +58,8 @@ void claim_the_end() {
   stage = Stage::ending;
 }
 
-/// Exits from a thread that is not the program's: exit handlers are not run, and output is flushed
-/// as far as no other thread holds its lock.
+/// Exits from a thread of the library: does not run exit handlers, and flushes output unless
+/// another thread holds its lock.
 [[noreturn]] void leave(int status) {
   std::promise<void> flushed;
   std::future<void> end = flushed.get_future();
@@ -74,14 +75,15 @@ std::string with_status(std::string_view phase, int status) {
   return std::string(phase) + std::to_string(status & 0xff);
 }
 
-/// The status after this phase name, if the failure has one.
+/// The exit status that follows this phase name, if the failure has this phase.
 std::optional<int> status_of(const Failure* failure, std::string_view phase) {
   if (!failure || !failure->phase.starts_with(phase))
     return std::nullopt;
   return std::atoi(failure->phase.c_str() + phase.size());
 }
 
-/// The runtime's, of an error that ends the job. shmem_global_exit() ends it without one.
+/// Prints an error that ends the job, except that of shmem_global_exit(), which ends it without
+/// one.
 void print_failure(const Error& error) {
   if (error.code() != ExitCode::interrupted)
     print_error(error);
@@ -130,7 +132,7 @@ public:
   void finalize() override {
     if (gpu()) // work in the GPU's stream uses memory that is about to be freed
       gpu()->wait(gpu()->stream(), "shmem_finalize");
-    // The runtime's own timeout is meant for PEs that are late by seconds.
+    // Before runtime_.finish(), whose timeout is meant for PEs that are late by seconds.
     collectives.barrier(team_world);
     let_all_go();
     watcher_.reset();
@@ -152,8 +154,9 @@ public:
     std::exit(report(error));
   }
 
-  /// This PE's program ends without shmem_finalize, and not well. A launcher may end the other PEs
-  /// as soon as this one has exited, so one of them has to print that before.
+  /// To be called when this PE's program exits with a nonzero status and without shmem_finalize. A
+  /// launcher may end the other PEs as soon as this one has exited, so this waits until one of them
+  /// has printed the error.
   void fail_with_status(int status) noexcept {
     release_kernels();
     FailureDetector& failure_detector = runtime_.failure_detector();
@@ -166,23 +169,23 @@ public:
   }
 
 private:
-  /// What the program would not notice while it computes, or waits for a stream.
+  /// Throws failures that the program would not notice while it computes or waits for a stream.
   void check_health() {
     runtime_.failure_detector().check();
     if (gpu())
       gpu()->check();
   }
 
-  /// The process's end would else have to wait for kernels that wait.
+  /// Ends the waits of kernels: otherwise the end of the process would wait for them.
   void release_kernels() noexcept {
     if (gpu())
       gpu()->release_kernels();
   }
 
-  /// On the watcher's thread.
+  /// Ends the process. Called on the watcher's thread.
   void fail_elsewhere(const Error& error) {
     if (someone_ends.exchange(true)) {
-      // The program's own thread met the failure too; its exit handlers have their time.
+      // A thread of the program has noticed the failure, too: gives it time for its exit handlers.
       std::this_thread::sleep_for(exit_handlers_time);
       std::_Exit(status_after(runtime_.failure_detector().failure().get(), error));
     }
@@ -197,7 +200,7 @@ private:
         return *status;
     return static_cast<int>(error.code());
   }
-  /// Notifies the other PEs, prints the error if no PE of the job does, and returns the exit
+  /// Notifies the other PEs, prints the error if no other PE of the job does, and returns the exit
   /// status.
   int report(const Error& error) {
     release_kernels();
@@ -235,8 +238,8 @@ std::map<std::string, std::string> options_of(const InitRequest& wanted_init,
   return options;
 }
 
-/// The state from shmem_init to shmem_finalize. Not destroyed when the process exits otherwise:
-/// other threads may be using it.
+/// The state from shmem_init to shmem_finalize. It is not destroyed if the process exits without
+/// shmem_finalize, because other threads may be using it.
 struct Process {
   Process(InitRequest& wanted_init, const Environment& environment)
       : options(environment, options_of(wanted_init, environment)) {
@@ -292,8 +295,9 @@ void print_what_was_asked_for(const Environment& environment) {
     std::cerr << info_text();
 }
 
-/// A program that returns from main without shmem_finalize is finalised here; one that ends with
-/// an error tells the others. A child process inherits this handler and must do neither.
+/// Exit handler. Finalises the library if the program returns from main without shmem_finalize, and
+/// notifies the other PEs if it exits with an error. A child process inherits this handler and must
+/// do neither.
 void at_exit(int status, void*) {
   if (getpid() != process_id || stage != Stage::running)
     return;
@@ -303,8 +307,8 @@ void at_exit(int status, void*) {
   process->world->fail_with_status(status);
 }
 
-/// Ends the process because initialisation failed. The other PEs may have the same error, which one
-/// PE prints then, or wait for this one.
+/// Ends the process because initialisation failed. The other PEs may have the same error, which
+/// only one PE prints then, or may wait for this one.
 [[noreturn]] void fail_to_start(Error error, const Environment& environment) {
   stage = Stage::ending;
   if (!reached_bootstrap && share_problem(environment, {}, error, print_failure))
@@ -338,14 +342,15 @@ void start(InitRequest wanted_init) {
   try {
     process = std::make_unique<Process>(wanted_init, environment).release();
   } catch (const Error& error) {
-    // the launcher's bootstrap reaches other PEs
+    // If the program passed a unique id or a communicator, share_problem() must not be called: the
+    // launcher's bootstrap may reach PEs other than those of the job.
     reached_bootstrap = reached_bootstrap || has_bootstrap;
     fail_to_start(error, environment);
   }
   process_world = process->world.get();
   process_id = getpid();
   on_exit(at_exit, nullptr);
-  // A PE that ends at once finds the others where they can tell its status from a loss.
+  // After this sync all PEs can tell the exit status of a PE that ends at once from its loss.
   guarded([](World& world) { world.teams.sync(team_world); });
   print_what_was_asked_for(environment);
 }

@@ -1,5 +1,5 @@
-// The process's world: how a program starts and ends it, by shmem_init or by another interface over
-// the same runtime.
+// The world of a process: how a program starts and ends it, by shmem_init or by another interface
+// to the same runtime.
 #pragma once
 
 #include <memory>
@@ -13,20 +13,21 @@ namespace shmemctl::api {
 struct InitRequest {
   int thread_level = 0; ///< SHMEM_THREAD_*
   GpuUse gpu = GpuUse::none;
-  int gpu_device = -1;               ///< CUDA's number; -1: by turns
-  std::unique_ptr<UidArguments> uid; ///< passed in by the program
-  void* mpi_communicator = nullptr;  ///< the same communicator as an MPI_Comm*
-  bool share_static_data = true;     ///< globals of the program are symmetric
-  /// SYMMETRIC_SIZE limits the GPU's heap only if an option of this project sets it, as in NVSHMEM.
+  int gpu_device = -1;               ///< CUDA device; -1: PEs of a machine take turns
+  std::unique_ptr<UidArguments> uid; ///< unique id of the job, from the program; or null
+  void* mpi_communicator = nullptr;  ///< an MPI_Comm*, from the program; or null
+  bool share_static_data = true;     ///< whether globals of the program are symmetric
+  /// As in NVSHMEM, SYMMETRIC_SIZE limits the heap of a GPU only if an option of this project sets
+  /// it.
   bool gpu_heap_grows = false;
   std::string bootstrap; ///< replaces the option BOOTSTRAP; "": the option decides
 };
 
-/// Whether start() has been called in this process, which may be once.
+/// Whether start() has been called in this process. It may be called only once.
 bool was_started();
-/// Collective: makes process_world. Ends the process where that fails.
+/// Collective: creates process_world. Ends the process if that fails.
 void start(InitRequest wanted_init);
-/// Collective: the end of what start() made; nothing before it and after the first call.
+/// Collective: destroys process_world. Does nothing before start() and after the first call.
 void finalize();
 
 } // namespace shmemctl::api

@@ -1,4 +1,4 @@
-// Put and get, blocking and not, with strides, and with a signal.
+// Put and get: blocking, nonblocking, strided, and with a signal.
 #include <bit>
 
 #include "src/runtime/shmem/api.h"
@@ -136,7 +136,7 @@ void put_signal(shmem_ctx_t ctx, void* dest, const void* source, std::size_t siz
 
 } // namespace
 
-// A family of routines: a plain one and one with a context, which differ in nothing else.
+// Defines two routines: one without a context and one with a context.
 #define SHMEMCTL_PAIR(result, plain, with_context, formal, call)                                   \
   SHMEMCTL_API(result, plain, (SHMEMCTL_UNWRAP formal)) {                                          \
     constexpr shmem_ctx_t ctx = default_context;                                                   \
@@ -219,7 +219,7 @@ SHMEMCTL_BLOCK(mem, 1)
       get_strided(ctx, dest, source, {dst, sst, nelems, bytes}, pe);)
 SHMEMCTL_SIZES(SHMEMCTL_STRIDED)
 
-// Fence, quiet, barrier and sync over all PEs or a team; what is left of cache control.
+// Fence, quiet, barrier and sync over all PEs or a team; and the removed cache routines.
 
 using namespace shmemctl;
 using api::World;
@@ -261,7 +261,7 @@ SHMEMCTL_API(int, shmem_team_sync, (shmem_team_t team)) {
   });
 }
 
-// Caches are coherent here.
+// No-ops, because caches are coherent.
 SHMEMCTL_API(void, shmem_set_cache_inv, (void)) {}
 SHMEMCTL_API(void, shmem_set_cache_line_inv, (void*)) {}
 SHMEMCTL_API(void, shmem_clear_cache_inv, (void)) {}

@@ -1,4 +1,4 @@
-// Waiting for and testing words of this PE that other PEs change.
+// Waits for words of this PE that other PEs change, and tests of them.
 #include <limits>
 #include <sched.h>
 
@@ -29,7 +29,7 @@ bool compare(T left, int cmp, T right) {
   }
 }
 
-/// Acquire: what was written before the word is visible too.
+/// Acquire: data that was written before the word is visible, too.
 template <class T>
 T load(const T* word) {
   T value{};
@@ -37,14 +37,14 @@ T load(const T* word) {
   return value;
 }
 
-/// The words of one call and what they are compared with.
+/// The words of one call, and the values that they are compared with.
 template <class T>
 struct Words {
   const T* words;
   std::size_t count;
   const int* excluded; ///< by word: a non-zero entry excludes the word; nullptr excludes none
   int cmp;
-  const T* values; ///< by word, or one for all
+  const T* values; ///< one for each word, or one for all (`one_value`)
   bool one_value;
 
   bool included(std::size_t i) const { return !excluded || excluded[i] == 0; }
@@ -87,7 +87,8 @@ std::size_t next_start(std::size_t count) {
   return count == 0 ? 0 : turn++ % count;
 }
 
-/// A program that calls this in a loop waits: transports and the other PEs of this core get to run.
+/// Called when a test has failed. The program may test in a loop: this lets transports make
+/// progress, and other PEs of this core run.
 void tested_in_vain(World& world) {
   constexpr unsigned calls_per_yield = 64;
   thread_local unsigned calls = 0;
@@ -199,7 +200,7 @@ std::size_t test_some(const Words<T>& words, std::size_t* indices) {
 SHMEMCTL_WAIT_TYPES(SHMEMCTL_X)
 #undef SHMEMCTL_X
 
-// One with a value for all words, and one with a value for each.
+// Defines two routines: one with a value for all words, and one with a value for each word.
 #define SHMEMCTL_SEVERAL(result, T, N, OP, FUNCTION)                                               \
   SHMEMCTL_API(result, shmem_##N##_##OP,                                                           \
                (T * ivars, size_t nelems, const int* status, int cmp, T cmp_value)) {              \
@@ -249,7 +250,7 @@ SHMEMCTL_API(uint64_t, shmem_signal_wait_until,
   });
 }
 
-// The names before OpenSHMEM 1.4.
+// Names before OpenSHMEM 1.4.
 SHMEMCTL_API(void, shmem_wait_until, (long* ivar, int cmp, long cmp_value)) {
   wait_until(ivar, cmp, cmp_value);
 }

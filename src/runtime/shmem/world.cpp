@@ -118,7 +118,7 @@ void World::destroy_context(shmem_ctx_t context) {
   const auto found = std::find_if(contexts_.begin(), contexts_.end(),
                                   [&](const auto& each) { return each.get() == context; });
   if (found == contexts_.end())
-    return; // SHMEM_CTX_DEFAULT stays
+    return; // SHMEM_CTX_DEFAULT is not destroyed
   numbers_.reset(static_cast<std::size_t>(context->number));
   contexts_.erase(found);
 }

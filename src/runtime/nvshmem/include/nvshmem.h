@@ -1,6 +1,6 @@
-/* NVSHMEM's interface over the runtime of shmemctl, for programs that were written for NVSHMEM:
- * docs/explanation/nvshmem_programs.md. For host code by any compiler of C++ or C, and, under nvcc,
- * for kernels; with NVSHMEM_HOSTLIB_ONLY defined, for host code alone. */
+/* NVSHMEM's interface over the runtime of shmemctl, for programs that were written for NVSHMEM. See
+ * docs/explanation/nvshmem_programs.md. Any C++ or C compiler can compile host code with it, and
+ * nvcc also kernels. If NVSHMEM_HOSTLIB_ONLY is defined, only names for host code are declared. */
 #ifndef NVSHMEM_COMPAT_NVSHMEM_H
 #define NVSHMEM_COMPAT_NVSHMEM_H
 

@@ -1,4 +1,4 @@
-/* The names nvshmemx_*: with the others in nvshmem.h. */
+/* The names nvshmemx_* are in nvshmem.h, too. */
 #ifndef NVSHMEM_COMPAT_NVSHMEMX_H
 #define NVSHMEM_COMPAT_NVSHMEMX_H
 

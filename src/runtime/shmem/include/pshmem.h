@@ -1,5 +1,5 @@
 /* The profiling interface: every function of shmem.h under its name with a leading p. A program may
- * define a function of shmem.h itself and call the other one from it. */
+ * define a function shmem_x itself, and call pshmem_x from it. */
 #ifndef PSHMEM_H
 #define PSHMEM_H
 

@@ -1,8 +1,8 @@
 /* OpenSHMEM 1.5's C interface, as shmemctl implements it.
  *
  * For C99 and later, and C++. From C11 on the type-generic names of the specification are macros;
- * in C++ they are overloads. Names that are not the specification's begin with shmemctl_ or
- * SHMEMCTL_ and are no interface. */
+ * in C++ they are overloads. Names that begin with shmemctl_ or SHMEMCTL_ are not part of the
+ * interface. */
 #ifndef SHMEM_H
 #define SHMEM_H
 

@@ -1,15 +1,15 @@
-/* For DeepEP V1, in place of its own csrc/kernels/ibgda_device.cuh: what its kernels between nodes
- * call, by NVSHMEM's public functions. The original writes the queues of NVSHMEM's IBGDA by itself,
- * which no other library has. Compiled with -DNVSHMEM_COMPAT_IBGDA_SEAM:
+/* For DeepEP V1, instead of its own csrc/kernels/ibgda_device.cuh: implements the functions that
+ * its internode kernels call, with NVSHMEM's public functions. The original writes to the queues of
+ * NVSHMEM's IBGDA, which no other library has. Compile with -DNVSHMEM_COMPAT_IBGDA_SEAM; see
  * docs/explanation/nvshmem_programs.md.
  *
- * A queue pair delivers in order, and DeepEP relies on that: what it sends by an atomic or a single
- * value says that the data before it have arrived. Here a fence gives that order, over all PEs and
- * queues. */
+ * DeepEP relies on the order within a queue pair: when an atomic or a single value arrives, the
+ * data that were sent before it have arrived, too. Here a fence guarantees this order, over all PEs
+ * and queues. */
 #ifndef NVSHMEM_COMPAT_DEEPEP_V1_IBGDA_DEVICE_CUH
 #define NVSHMEM_COMPAT_DEEPEP_V1_IBGDA_DEVICE_CUH
 
-/* DeepEP's, which its kernels expect from this header. */
+/* Headers of DeepEP that its kernels expect this header to include. */
 #include "configs.cuh"
 #include "exception.cuh"
 #include "utils.cuh"
@@ -17,8 +17,9 @@
 #include <nvshmem.h>
 #include <nvshmemx.h>
 
-/* Kernels ask that there are as many queues for each PE as blocks, or experts of this PE. There are
- * no queues here to be chosen, so a number that is large enough serves all. */
+/* Kernels require at least as many queues for each PE as they have blocks, or as this PE has
+ * experts. This implementation has no choice of queues, so any number that is large enough will do.
+ */
 #ifndef NVSHMEM_COMPAT_IBGDA_QUEUES
 #define NVSHMEM_COMPAT_IBGDA_QUEUES 256
 #endif
@@ -34,8 +35,8 @@ __device__ static __forceinline__ const SeamState* ibgda_get_state() {
   return &seam_state;
 }
 
-/* By a warp. Complete after nvshmemi_ibgda_quiet; kAlwaysDoPostSend and message_idx say when the
- * original rings a doorbell. */
+/* Called by a warp. Complete after nvshmemi_ibgda_quiet. In the original, kAlwaysDoPostSend and
+ * message_idx decide when a doorbell is rung; here they have no effect. */
 template <bool kAlwaysDoPostSend = false>
 __device__ static __forceinline__ void
 nvshmemi_ibgda_put_nbi_warp(uint64_t req_rptr, uint64_t req_lptr, size_t bytes, int dst_pe,
@@ -44,7 +45,8 @@ nvshmemi_ibgda_put_nbi_warp(uint64_t req_rptr, uint64_t req_lptr, size_t bytes, 
                            reinterpret_cast<const void*>(req_lptr), bytes, dst_pe);
 }
 
-/* By a thread: adds to 32 bits of that PE, or to 64 of this one. */
+/* Called by a thread: adds to a 32-bit word of PE `pe`, or, if is_local_copy, to a 64-bit word of
+ * this PE. */
 __device__ static __forceinline__ void nvshmemi_ibgda_amo_nonfetch_add(void* rptr, int value,
                                                                        int pe, int /*qp_id*/,
                                                                        bool is_local_copy = false) {
@@ -64,12 +66,12 @@ __device__ static __forceinline__ void nvshmemi_ibgda_rma_p(int* rptr, int value
   nvshmem_int_p(rptr, value, dst_pe);
 }
 
-/* All queues, not that one alone. */
+/* Completes the operations of all queues, not only those of qp_id. */
 __device__ static __forceinline__ void nvshmemi_ibgda_quiet(int /*dst_pe*/, int /*qp_id*/) {
   nvshmem_quiet();
 }
 
-/* Where that PE's copy is mapped; 0 where it is not. */
+/* The address at which dst_rank's copy is mapped; 0 if it is not mapped. */
 __device__ static __forceinline__ uint64_t nvshmemi_get_p2p_ptr(uint64_t ptr, int rank,
                                                                 int dst_rank) {
   return rank == dst_rank

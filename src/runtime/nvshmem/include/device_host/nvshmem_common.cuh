@@ -1,2 +1,2 @@
-/* What programs take from this header of NVSHMEM's own is in nvshmem.h. */
+/* The names that programs use from NVSHMEM's header at this path are in nvshmem.h. */
 #include "../nvshmem.h"

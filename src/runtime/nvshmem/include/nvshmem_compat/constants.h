@@ -1,10 +1,11 @@
-/* Constants: NVSHMEM's names. The values are the runtime's business; programs use the names. */
+/* Constants with NVSHMEM's names. Programs must use the names: some values are the runtime's own.
+ */
 #ifndef NVSHMEM_COMPAT_CONSTANTS_H
 #define NVSHMEM_COMPAT_CONSTANTS_H
 
 #include <limits.h>
 
-/* What nvshmemx calls return. */
+/* Return values of nvshmemx calls. */
 enum nvshmemx_status {
   NVSHMEMX_SUCCESS = 0,
   NVSHMEMX_ERROR_INVALID_VALUE,
@@ -40,8 +41,8 @@ typedef enum nvshmem_compat_thread_level {
   NVSHMEM_THREAD_TYPE_SENTINEL = INT_MAX
 } nvshmemx_thread_support_t;
 
-/* nvshmemx_init_status: a job here goes directly from the first to the third, or, where PEs share a
- * GPU, to the last. */
+/* Return values of nvshmemx_init_status. In this library a job goes directly from NOT_INITIALIZED
+ * to IS_INITIALIZED or, if PEs share a GPU, to FULL_MPG. */
 typedef enum nvshmem_compat_init_status {
   NVSHMEM_STATUS_NOT_INITIALIZED = 0,
   NVSHMEM_STATUS_IS_BOOTSTRAPPED,
@@ -61,8 +62,8 @@ enum nvshmem_compat_init_flags {
 
 typedef enum nvshmem_compat_pe { NVSHMEM_PE_INVALID = -1 } nvshmem_pe_index_t;
 
-/* Teams: a handle is the runtime's number of the team, for host and kernels. 1 and 3 are teams of
- * the runtime that NVSHMEM does not have. */
+/* A team's handle is the runtime's number of the team, on the host and in kernels. Numbers 1 and 3
+ * are teams of the runtime that NVSHMEM does not have. */
 typedef enum nvshmem_compat_team {
   NVSHMEM_TEAM_INVALID = -1,
   NVSHMEM_TEAM_WORLD = 0,
@@ -77,7 +78,7 @@ typedef enum nvshmem_compat_team {
   NVSHMEM_TEAM_GPU_LEADERS_INDEX = 6,
   NVSHMEM_TEAM_SHARED = 7,
   NVSHMEM_TEAM_SHARED_INDEX = 7,
-  NVSHMEM_TEAMS_MIN = 8, /* the first of the program's own */
+  NVSHMEM_TEAMS_MIN = 8, /* the first team that a program creates */
   NVSHMEM_TEAM_INDEX_MAX = INT_MAX
 } nvshmem_team_id_t;
 

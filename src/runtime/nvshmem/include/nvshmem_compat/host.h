@@ -1,9 +1,10 @@
-/* What host code calls. Functions that kernels call by the same name are declared here once, for
- * both (NVSHMEM_COMPAT_HD): the host's definition is in libnvshmem_host.a, the device's inline in
- * nvshmem_compat/device. Functions of warps and blocks are declared there alone.
+/* Functions for host code. Functions that kernels call by the same name are declared here, once for
+ * both (NVSHMEM_COMPAT_HD): the host's definition is in libnvshmem_host.a, the device's is inline
+ * in nvshmem_compat/device. Functions of warps and blocks are declared only there.
  *
- * An error ends the job: two lines, what failed and what to do. A function that returns int returns
- * 0, or nonzero where a team is NVSHMEM_TEAM_INVALID or not this PE's. */
+ * An error ends the job, and prints two lines: what failed, and what to do. A function that returns
+ * int as its status returns 0, or nonzero if a team is NVSHMEM_TEAM_INVALID or this PE is not a
+ * member of it. */
 #ifndef NVSHMEM_COMPAT_HOST_H
 #define NVSHMEM_COMPAT_HOST_H
 
@@ -25,15 +26,15 @@
 extern "C" {
 #endif
 
-/* Set-up. A PE's device is the one that is current; where none is, PEs of a machine take turns on
- * its devices. Calls may be nested: the last nvshmem_finalize ends the job. */
+/* Set-up. A PE uses the current device of the calling thread; if there is none, PEs of a machine
+ * take turns on its devices. Calls may be nested: the last nvshmem_finalize ends the job. */
 void nvshmem_init(void);
 int nvshmem_init_thread(int requested, int* provided);
 void nvshmem_query_thread(int* provided);
 int nvshmemx_init_attr(unsigned int flags, nvshmemx_init_attr_t* attr);
 int nvshmemx_hostlib_init_attr(unsigned int flags, nvshmemx_init_attr_t* attr);
 int nvshmemx_get_uniqueid(nvshmemx_uniqueid_t* uniqueid);
-/* `uniqueid` must stay until the job is initialised. */
+/* `uniqueid` must stay valid until the job is initialised. */
 int nvshmemx_set_attr_uniqueid_args(int myrank, int nranks, const nvshmemx_uniqueid_t* uniqueid,
                                     nvshmemx_init_attr_t* attr);
 int nvshmemx_set_attr_mpi_comm_args(void* mpi_comm, nvshmemx_init_attr_t* attr);
@@ -42,7 +43,8 @@ void nvshmem_finalize(void);
 void nvshmemx_hostlib_finalize(void);
 NVSHMEM_COMPAT_HD void nvshmem_global_exit(int status);
 
-/* Modules that the program has loaded by itself: kernels in them can use NVSHMEM from then on. */
+/* For modules that the program has loaded itself: after these calls their kernels can use NVSHMEM.
+ */
 int nvshmemx_cumodule_init(CUmodule module);
 int nvshmemx_cumodule_finalize(CUmodule module);
 int nvshmemx_culibrary_init(CUlibrary library);
@@ -55,21 +57,22 @@ NVSHMEM_COMPAT_HD void nvshmem_info_get_version(int* major, int* minor);
 NVSHMEM_COMPAT_HD void nvshmem_info_get_name(char* name);
 NVSHMEM_COMPAT_HD void nvshmemx_vendor_get_version_info(int* major, int* minor, int* patch);
 
-/* Memory of the GPU, collective. NULL if there is no room (SHMEMCTL_SYMMETRIC_SIZE) or for 0 bytes.
- */
+/* Symmetric memory of the GPU; collective. NULL if there is no room (SHMEMCTL_SYMMETRIC_SIZE), or
+ * for 0 bytes. */
 void* nvshmem_malloc(size_t size);
 void* nvshmem_calloc(size_t count, size_t size);
 void* nvshmem_align(size_t alignment, size_t size);
 void nvshmem_free(void* ptr);
-/* Where that PE's copy of an object is mapped here; NULL if it is not. */
+/* The address at which PE `pe`'s copy of an object is mapped here; NULL if it is not mapped. */
 NVSHMEM_COMPAT_HD void* nvshmem_ptr(const void* ptr, int pe);
-/* NULL: this library has no multicast addresses. */
+/* Always NULL: this library has no multicast addresses. */
 NVSHMEM_COMPAT_HD void* nvshmemx_mc_ptr(nvshmem_team_t team, const void* ptr);
-/* Memory of the host or of this PE's GPU as the local side of operations. */
+/* Registers memory of the host or of this PE's GPU as the local side of operations. */
 int nvshmemx_buffer_register(void* addr, size_t length);
 int nvshmemx_buffer_unregister(void* addr);
 void nvshmemx_buffer_unregister_all(void);
-/* NULL, with a warning: this library maps no memory of the program into the symmetric heap. */
+/* Always NULL, with a warning: this library does not map the program's memory into the symmetric
+ * heap. */
 void* nvshmemx_buffer_register_symmetric(void* buf_ptr, size_t size, int flags);
 int nvshmemx_buffer_unregister_symmetric(void* mmap_ptr, size_t size);
 
@@ -87,9 +90,10 @@ int nvshmem_team_split_2d(nvshmem_team_t parent_team, int xrange,
                           nvshmem_team_t* xaxis_team, const nvshmem_team_config_t* yaxis_config,
                           long yaxis_mask, nvshmem_team_t* yaxis_team);
 void nvshmem_team_destroy(nvshmem_team_t team);
-/* Teams of any PEs: one makes an id and passes it on; each member calls nvshmemx_team_init with it
- * (in config->uniqueid, and NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID in config_mask), the number of
- * members and its own number among them. Other PEs have no part in it. 0, or nonzero. */
+/* Teams of any PEs. One PE creates an id and sends it to the members; each member calls
+ * nvshmemx_team_init with the id (in config->uniqueid, and NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID in
+ * config_mask), the number of members, and its own number among them. Other PEs do not take part.
+ * Returns 0, or nonzero on failure. */
 int nvshmemx_team_get_uniqueid(nvshmemx_team_uniqueid_t* uniqueid);
 int nvshmemx_team_init(nvshmem_team_t* team, nvshmem_team_config_t* config, long config_mask,
                        int npes, int pe_idx_in_team);
@@ -119,8 +123,8 @@ void nvshmemx_signal_op_on_stream(uint64_t* sig_addr, uint64_t signal, int sig_o
 void nvshmemx_signal_wait_until_on_stream(uint64_t* sig_addr, int cmp, uint64_t cmp_value,
                                           cudaStream_t stream);
 
-/* Kernels that all PEs launch and that wait for each other: all their blocks run at once. A grid of
- * 0 blocks is as large as fits. */
+/* Launches kernels that wait for each other, on all PEs: all their blocks run at the same time. A
+ * grid of 0 blocks becomes the largest grid for which this is possible. */
 int nvshmemx_collective_launch(const void* func, dim3 gridDims, dim3 blockDims, void** args,
                                size_t sharedMem, cudaStream_t stream);
 int nvshmemx_collective_launch_query_gridsize(const void* func, dim3 blockDims, void** args,
@@ -195,7 +199,7 @@ NVSHMEM_COMPAT_BROADCAST(broadcastmem, void)
 NVSHMEM_COMPAT_MOVE_ALL(fcollectmem, void)
 NVSHMEM_COMPAT_MOVE_ALL(alltoallmem, void)
 
-/* nreduce: elements of dest. */
+/* nelems: number of elements of dest. */
 #define NVSHMEM_COMPAT_X(T, N)                                                                     \
   NVSHMEM_COMPAT_MOVE_ALL(N##_and_reduce, T)                                                       \
   NVSHMEM_COMPAT_MOVE_ALL(N##_or_reduce, T)                                                        \
@@ -242,8 +246,8 @@ NVSHMEM_COMPAT_AMO_TYPES(NVSHMEM_COMPAT_X)
 NVSHMEM_COMPAT_AMO_BITWISE_TYPES(NVSHMEM_COMPAT_X)
 #undef NVSHMEM_COMPAT_X
 
-/* Waits and tests of this PE's own words. Words with a nonzero status are left out; `status` may be
- * NULL. On the host each look at a word of the GPU's memory is a copy. */
+/* Waits for words of this PE, and tests of them. Words with a nonzero status are ignored; `status`
+ * may be NULL. On the host, each read of a word in GPU memory is a copy. */
 #define NVSHMEM_COMPAT_WAIT(result, N, T, CALL)                                                    \
   NVSHMEM_COMPAT_HD result nvshmem_##N##_##CALL(T* ivars, size_t nelems, const int* status,        \
                                                 int cmp, T cmp_value);                             \

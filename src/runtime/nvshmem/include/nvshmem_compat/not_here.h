@@ -1,5 +1,6 @@
-/* Names of NVSHMEM that this library does not have: a program that calls one does not compile, with
- * a line that says what it is. Tiers are those of docs/explanation/nvshmem_programs.md. For C++. */
+/* Names of NVSHMEM that this library does not have. A C++ program that calls one does not compile,
+ * and the compiler prints a line that names the function. The tiers are those of
+ * docs/explanation/nvshmem_programs.md. */
 #ifndef NVSHMEM_COMPAT_NOT_HERE_H
 #define NVSHMEM_COMPAT_NOT_HERE_H
 
@@ -19,8 +20,8 @@
   NVSHMEM_COMPAT_NOT_HERE(NAME##_warp, WHY)                                                        \
   NVSHMEM_COMPAT_NOT_HERE(NAME##_block, WHY)
 
-/* Tier B, the inside of NVSHMEM's IBGDA, is refused where programs include it:
- * device_host_transport/nvshmem_common_ibgda.h. */
+/* Tier B, the internals of NVSHMEM's IBGDA: device_host_transport/nvshmem_common_ibgda.h refuses
+ * programs that include it. */
 
 /* Tier C: newer than the interface that version.h names. */
 #define NVSHMEM_COMPAT_WHY "tier C, calls for one queue pair (NVSHMEM 3.5)"

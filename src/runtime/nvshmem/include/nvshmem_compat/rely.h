@@ -10,14 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An older standard is refused by device/job.cuh in one line, here in many. */
+/* With an older standard this header would print many errors; device/job.cuh refuses it in one
+ * line. */
 #if defined(__CUDACC__) && !defined(NVSHMEM_HOSTLIB_ONLY) && __cplusplus >= 201703L
 #include <cooperative_groups.h>
 /* DeepEP V1's low-latency kernels use this alias without declaring it. */
 namespace cg = cooperative_groups;
 #endif
 
-/* To stderr, with file and line. */
+/* Prints to stderr, with file and line. */
 #define NVSHMEMI_ERROR_PRINT(...)                                                                  \
   do {                                                                                             \
     fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);                                                \

@@ -3,7 +3,7 @@
 #ifndef NVSHMEM_COMPAT_TYPE_LISTS_H
 #define NVSHMEM_COMPAT_TYPE_LISTS_H
 
-/* C has no half; its programs have the other rows. */
+/* C has no half types, so C programs get only the other rows. */
 #ifdef __cplusplus
 #define NVSHMEM_COMPAT_HALF_TYPES(X)                                                               \
   X(__nv_bfloat16, bfloat16)                                                                       \
@@ -38,7 +38,7 @@
   X(signed char, schar)                                                                            \
   X(unsigned char, uchar)
 
-/* put, get, p, g, collectives that move data: 25 rows. */
+/* Types of put, get, p, g, and of collectives that move data: 25 rows. */
 #define NVSHMEM_COMPAT_RMA_TYPES(X)                                                                \
   NVSHMEM_COMPAT_HALF_TYPES(X)                                                                     \
   NVSHMEM_COMPAT_FLOAT_TYPES(X)                                                                    \
@@ -52,7 +52,7 @@
 /* X(bits, bytes): put8 to put128, and so on. */
 #define NVSHMEM_COMPAT_SIZES(X) X(8, 1) X(16, 2) X(32, 4) X(64, 8) X(128, 16)
 
-/* Atomics: and, or, xor; inc, add, compare_swap; fetch, set, swap. */
+/* Types of atomics: of and, or, xor; of inc, add, compare_swap; of fetch, set, swap. */
 #define NVSHMEM_COMPAT_AMO_BITWISE_TYPES(X)                                                        \
   X(unsigned int, uint)                                                                            \
   X(unsigned long, ulong)                                                                          \
@@ -72,7 +72,7 @@
   NVSHMEM_COMPAT_AMO_TYPES(X)                                                                      \
   NVSHMEM_COMPAT_FLOAT_TYPES(X)
 
-/* wait_until and test. */
+/* Types of wait_until and test. */
 #define NVSHMEM_COMPAT_WAIT_TYPES(X)                                                               \
   NVSHMEM_COMPAT_SIGNED_TYPES(X)                                                                   \
   NVSHMEM_COMPAT_UNSIGNED_TYPES(X)                                                                 \
@@ -83,7 +83,7 @@
   X(size_t, size)                                                                                  \
   X(ptrdiff_t, ptrdiff)
 
-/* Reductions: and, or, xor; min, max, sum, prod. */
+/* Types of reductions: of and, or, xor; of min, max, sum, prod. */
 #define NVSHMEM_COMPAT_REDUCE_BITWISE_TYPES(X)                                                     \
   X(unsigned char, uchar)                                                                          \
   NVSHMEM_COMPAT_UNSIGNED_TYPES(X)                                                                 \

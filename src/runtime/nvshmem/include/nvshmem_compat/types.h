@@ -1,4 +1,4 @@
-/* Types: NVSHMEM's names and members. */
+/* Types with NVSHMEM's names and members. */
 #ifndef NVSHMEM_COMPAT_TYPES_H
 #define NVSHMEM_COMPAT_TYPES_H
 
@@ -14,14 +14,15 @@
 typedef int32_t nvshmem_team_t;
 typedef nvshmem_team_t nvshmemx_team_t;
 
-/* Names a job: made by one process (nvshmemx_get_uniqueid) and passed on to all as bytes. */
+/* Identifies a job: one process creates it (nvshmemx_get_uniqueid) and sends its bytes to all
+ * others. */
 typedef struct {
   int version;
   char internal[124];
 } nvshmemx_uniqueid_t;
 typedef nvshmemx_uniqueid_t nvshmemx_uniqueid_v1;
 
-/* Names a team that its members make without a parent (nvshmemx_team_init). */
+/* Identifies a team that its members create without a parent team (nvshmemx_team_init). */
 typedef uint64_t nvshmemx_team_uniqueid_t;
 
 typedef struct {
@@ -51,7 +52,7 @@ typedef struct {
   char padding[48];
 } nvshmem_team_config_t;
 
-/* A struct's version: the number of its layout, and its size. */
+/* The version of a struct: the number of its layout in the upper 16 bits, and its size. */
 #define NVSHMEM_COMPAT_STRUCT_VERSION(number, type) ((int)(((number) << 16) + sizeof(type)))
 
 #define NVSHMEMX_UNIQUEID_INITIALIZER                                                              \

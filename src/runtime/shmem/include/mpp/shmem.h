@@ -1,2 +1,2 @@
-/* Where SGI's SHMEM had it. */
+/* The path of this header in SGI's SHMEM. */
 #include "../shmem.h"

@@ -33,7 +33,7 @@
 #define SHMEM_CMP_LT 5
 #define SHMEM_CMP_LE 6
 
-/* Handles: addresses, so that they may initialise objects of static storage. */
+/* Handles are addresses of objects, so that they can initialise variables of static storage. */
 #ifdef __cplusplus
 extern "C" {
 #endif

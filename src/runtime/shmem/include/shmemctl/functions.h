@@ -1,5 +1,5 @@
-/* Every function, once under each of its names: SHMEMCTL_NAME(shmem_x) is shmem_x or pshmem_x. No
- * guard: pshmem.h includes it a second time. */
+/* Declares every function under the name SHMEMCTL_NAME(shmem_x), which is shmem_x or pshmem_x.
+ * There is no include guard, because pshmem.h includes this file a second time. */
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,4 +1,5 @@
-/* What the specification has deprecated or (the cache routines) removed; part of functions.h. */
+/* Functions that the specification has deprecated or (the cache routines) removed; part of
+ * functions.h. */
 
 void SHMEMCTL_NAME(start_pes)(int npes);
 int SHMEMCTL_NAME(_my_pe)(void);

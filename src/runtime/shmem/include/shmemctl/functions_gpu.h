@@ -1,7 +1,8 @@
-/* GPUs: symmetric memory on them, what kernels are given, operations on streams. In shmemx.h; the
- * operations of kernels are in shmemx_device.cuh.
+/* GPUs: symmetric GPU memory, the job that kernels get, and operations on streams. Part of
+ * shmemx.h; the operations that kernels call are in shmemx_device.cuh.
  *
- * An error ends the job, as with shmem_putmem: two lines, what failed and what to do. */
+ * An error ends the job, as with shmem_putmem, and prints two lines: what failed, and what to do.
+ */
 #ifndef SHMEMCTL_FUNCTIONS_GPU_H
 #define SHMEMCTL_FUNCTIONS_GPU_H
 
@@ -14,58 +15,58 @@ extern "C" {
 /* A cudaStream_t, or CUstream. */
 typedef struct CUstream_st* shmemx_stream_t;
 
-/* As shmem_init_thread's level; PEs of a machine take turns on its devices, or as SHMEMCTL_GPUS
- * says. */
+/* PEs of a machine take turns on its devices, or use them as SHMEMCTL_GPUS says. */
 #define SHMEMX_GPU_BY_TURNS (-1)
 typedef struct {
-  int thread_level; /* SHMEM_THREAD_SINGLE to SHMEM_THREAD_MULTIPLE: it is provided */
+  int thread_level; /* SHMEM_THREAD_SINGLE to SHMEM_THREAD_MULTIPLE; this level is provided */
   int device;       /* CUDA's number of this PE's device, or SHMEMX_GPU_BY_TURNS */
-  int optional;     /* nonzero: a job in which a PE has no GPU goes on without */
+  int optional;     /* nonzero: if a PE has no GPU, the job continues without GPUs */
 } shmemx_gpu_init_t;
 #define SHMEMX_GPU_INIT                                                                            \
   { 0, SHMEMX_GPU_BY_TURNS, 0 }
 
-/* In the place of shmem_init: every PE gets a GPU. NULL stands for SHMEMX_GPU_INIT. The device is
- * the calling thread's current one afterwards; other threads call cudaSetDevice. Before the
- * program's first call of CUDA, or set CUDA_MODULE_LOADING=EAGER. Nonzero if GPUs are optional and
- * there are none. */
+/* Instead of shmem_init: every PE gets a GPU. NULL means SHMEMX_GPU_INIT. Afterwards the device is
+ * the current one of the calling thread; other threads must call cudaSetDevice. Call it before the
+ * program's first CUDA call, or set CUDA_MODULE_LOADING=EAGER. Returns nonzero if GPUs are optional
+ * and the job has none. */
 int shmemx_gpu_init(const shmemx_gpu_init_t* wanted);
 
 /* CUDA's number of this PE's device; -1 if there is none. */
 int shmemx_gpu_device(void);
-/* Why there is none, in one clause; NULL if there is one. */
+/* Why this PE has no GPU, in one clause; NULL if it has one. */
 const char* shmemx_gpu_why_not(void);
-/* The path by which kernels of this PE reach PE `pe`, or why there is none: one clause. */
+/* The path by which kernels of this PE reach PE `pe`, or why there is none, in one clause. */
 const char* shmemx_gpu_path(int pe);
 
-/* Collective, as shmem_malloc and the others: symmetric memory that kernels, streams and the host's
- * shmem_put, _get, atomics and signals reach. NULL if there is no room (SHMEMCTL_SYMMETRIC_SIZE).
- */
+/* Symmetric GPU memory, for operations of kernels and streams, and for the host's shmem_put, _get,
+ * atomics and signals. Collective, like shmem_malloc and the others. NULL if there is no room
+ * (SHMEMCTL_SYMMETRIC_SIZE). */
 void* shmemx_gpu_malloc(size_t size);
 void* shmemx_gpu_calloc(size_t count, size_t size);
 void* shmemx_gpu_align(size_t alignment, size_t size);
 void shmemx_gpu_free(void* ptr);
-/* Where that PE's copy of an object of this memory is mapped here, for loads, stores and
- * cudaMemcpy; NULL if it is not. */
+/* The address at which PE `pe`'s copy of an object of this memory is mapped here, for loads, stores
+ * and cudaMemcpy; NULL if it is not mapped. */
 void* shmemx_gpu_ptr(const void* dest, int pe);
 
-/* Copies what kernels are given, a shmemctl::DeviceJob: to be passed by value or kept in a
- * __constant__ variable. Take it again after shmemx_gpu_malloc, and where teams were made or
- * destroyed. C++ has shmemx_gpu_job() of shmemx_device.cuh. */
+/* Copies the shmemctl::DeviceJob that kernels need, which is to be passed to them by value or kept
+ * in a __constant__ variable. Copy it again after shmemx_gpu_malloc, and after teams were created
+ * or destroyed. In C++, use shmemx_gpu_job() of shmemx_device.cuh. */
 void shmemx_gpu_job(void* job, size_t job_bytes);
-/* The number by which operations of kernels know a team. */
+/* The number of a team, for operations of kernels. */
 int shmemx_gpu_team(shmem_team_t team);
 
-/* This PE's own stream: of the highest priority, waits for no other one. */
+/* This PE's own stream. It has the highest priority, and does not wait for other streams. */
 shmemx_stream_t shmemx_gpu_stream(void);
-/* Until all that was put into the stream is done. An error is what a kernel has met in the meantime
- * (which PE it waited for, with what it expected and has seen), a failure of the GPU, a lost PE, or
- * SHMEMCTL_TIMEOUT. Once a kernel has reported one, a program that waits elsewhere is ended too. */
+/* Waits until all work in the stream has completed. Errors are: one that a kernel has reported (the
+ * PE that it waited for, the value that it expected and the one that it saw), a failure of the GPU,
+ * a lost PE, or SHMEMCTL_TIMEOUT. When a kernel has reported an error, the program is ended even if
+ * it waits elsewhere. */
 void shmemx_gpu_wait(shmemx_stream_t stream);
-/* The same without waiting. */
+/* Checks for the same errors without waiting. */
 void shmemx_gpu_check(void);
 
-/* Operations on streams: in the stream's order, may be captured in a CUDA graph. */
+/* Operations on streams. They run in stream order, and may be captured in a CUDA graph. */
 
 void shmemx_putmem_on_stream(void* dest, const void* source, size_t nbytes, int pe,
                              shmemx_stream_t stream);
@@ -82,7 +83,8 @@ void shmemx_quiet_on_stream(shmemx_stream_t stream);
 void shmemx_barrier_on_stream(shmem_team_t team, shmemx_stream_t stream);
 void shmemx_sync_on_stream(shmem_team_t team, shmemx_stream_t stream);
 
-/* Sizes are those that each member sends to each other. One at a time for each team. */
+/* Collectives of a team. nbytes is the size that a member sends to each other member. Only one of
+ * them may be in progress at a time for each team. */
 
 void shmemx_broadcastmem_on_stream(shmem_team_t team, void* dest, const void* source, size_t nbytes,
                                    int root, shmemx_stream_t stream);
@@ -90,8 +92,8 @@ void shmemx_fcollectmem_on_stream(shmem_team_t team, void* dest, const void* sou
                                   shmemx_stream_t stream);
 void shmemx_alltoallmem_on_stream(shmem_team_t team, void* dest, const void* source, size_t nbytes,
                                   shmemx_stream_t stream);
-/* By member: how many bytes it gets, from where in source, to where in its dest. The three arrays
- * are in memory that the device reads. */
+/* The three arrays have one entry for each member: the number of bytes that it gets, their offset
+ * in source, and their offset in its dest. The arrays are in memory that the device can read. */
 void shmemx_alltoallvmem_on_stream(shmem_team_t team, void* dest, const void* source,
                                    const uint64_t* nbytes, const uint64_t* source_offsets,
                                    const uint64_t* dest_offsets, shmemx_stream_t stream);
@@ -101,7 +103,7 @@ typedef enum {
   SHMEMX_INT64,
   SHMEMX_FLOAT,
   SHMEMX_DOUBLE,
-  SHMEMX_BFLOAT16, /* summed in float, as SHMEMX_HALF */
+  SHMEMX_BFLOAT16, /* added in float, like SHMEMX_HALF */
   SHMEMX_HALF,
   SHMEMX_INT8,
   SHMEMX_INT16,
@@ -110,7 +112,7 @@ typedef enum {
   SHMEMX_UINT32,
   SHMEMX_UINT64
 } shmemx_type_t;
-/* The last three take integers only; with other types they end the job. */
+/* The last three are for integers only; with other types they end the job. */
 typedef enum {
   SHMEMX_SUM,
   SHMEMX_MIN,
@@ -120,7 +122,7 @@ typedef enum {
   SHMEMX_OR,
   SHMEMX_XOR
 } shmemx_op_t;
-/* nreduce: elements of dest. */
+/* nreduce: number of elements of dest. */
 void shmemx_reduce_on_stream(shmem_team_t team, void* dest, const void* source, size_t nreduce,
                              shmemx_type_t type, shmemx_op_t op, shmemx_stream_t stream);
 void shmemx_reducescatter_on_stream(shmem_team_t team, void* dest, const void* source,

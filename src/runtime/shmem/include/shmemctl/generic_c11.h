@@ -1,17 +1,19 @@
-/* C11: the type-generic names, chosen by the type of the pointer that comes first, or second after
- * a context. Pointers to const are taken too, where only reading is done. */
+/* C11: the type-generic names. The routine is selected by the type of the first pointer argument,
+ * which is the second argument if the first is a context or a team. Pointers to const are accepted,
+ * too, for routines that only read. */
 #ifndef SHMEMCTL_GENERIC_C11_H
 #define SHMEMCTL_GENERIC_C11_H
 
-/* Never defined: what a call with arguments of a type that has no such routine names. */
+/* Never defined: a call with arguments of a type for which there is no routine refers to it. */
 void shmemctl_no_routine_for_this_type(void);
 
 #define SHMEMCTL_FIRST(first, ...) first
 #define SHMEMCTL_SECOND(first, second, ...) second
 #define SHMEMCTL_CASE(type, function) type* : function, const type* : function
 
-/* The cases of each table: P and OP are what comes before and after the type's name. Each row
- * differs from the others as a type; the names of fixed width are aliases of some. */
+/* The _Generic cases of each table of types. P and OP are the parts of a routine's name before and
+ * after the name of the type. The types of a table are distinct; fixed-width types, such as
+ * int32_t, are aliases of some of them and need no cases. */
 
 #define SHMEMCTL_RMA_CASES(P, OP)                                                                  \
   SHMEMCTL_CASE(float, P##float##OP), SHMEMCTL_CASE(double, P##double##OP),                        \
@@ -64,7 +66,7 @@ void shmemctl_no_routine_for_this_type(void);
 #define SHMEMCTL_NUMBER_CASES(P, OP) SHMEMCTL_RMA_CASES(P, OP)
 #endif
 
-/* A routine that may have a context before its other arguments. */
+/* A routine whose first argument may be a context. */
 #define SHMEMCTL_WITH_CONTEXT(TABLE, OP, ...)                                                      \
   _Generic((SHMEMCTL_FIRST(__VA_ARGS__, 0)), shmem_ctx_t                                           \
            : _Generic((SHMEMCTL_SECOND(__VA_ARGS__, 0, 0)),                                        \
@@ -72,11 +74,11 @@ void shmemctl_no_routine_for_this_type(void);
                       : shmemctl_no_routine_for_this_type),                                        \
              SHMEMCTL_##TABLE##_CASES(shmem_, OP))(__VA_ARGS__)
 
-/* A routine without. */
+/* A routine without a context. */
 #define SHMEMCTL_BY_FIRST(TABLE, OP, ...)                                                          \
   _Generic((SHMEMCTL_FIRST(__VA_ARGS__, 0)), SHMEMCTL_##TABLE##_CASES(shmem_, OP))(__VA_ARGS__)
 
-/* A routine over a team. */
+/* A routine whose first argument is a team. */
 #define SHMEMCTL_BY_SECOND(TABLE, OP, ...)                                                         \
   _Generic((SHMEMCTL_SECOND(__VA_ARGS__, 0, 0)), SHMEMCTL_##TABLE##_CASES(shmem_, OP))(__VA_ARGS__)
 
@@ -172,7 +174,7 @@ void shmemctl_no_routine_for_this_type(void);
 #define shmem_sum_reduce(...) SHMEMCTL_BY_SECOND(NUMBER, _sum_reduce, __VA_ARGS__)
 #define shmem_prod_reduce(...) SHMEMCTL_BY_SECOND(NUMBER, _prod_reduce, __VA_ARGS__)
 
-/* Over a team, or (deprecated) over an active set. */
+/* Synchronises a team, or (deprecated) an active set. */
 #define shmem_sync(...)                                                                            \
   _Generic((SHMEMCTL_FIRST(__VA_ARGS__, 0)), shmem_team_t                                          \
            : shmem_team_sync, default                                                              \

@@ -2,8 +2,8 @@
 #ifndef SHMEMCTL_GENERIC_CXX_H
 #define SHMEMCTL_GENERIC_CXX_H
 
-/* Every overload passes its arguments on to the routine of its type, with a context before them or
- * without. `formal` are the parameters and `actual` their names, each in parentheses. */
+/* Every overload passes its arguments on to the routine of its type, with or without a leading
+ * context. `formal` are the parameters and `actual` their names, each list in parentheses. */
 #define SHMEMCTL_UNWRAP(...) __VA_ARGS__
 #define SHMEMCTL_PLAIN(result, name, routine, formal, actual)                                      \
   inline result name(SHMEMCTL_UNWRAP formal) {                                                     \
@@ -205,8 +205,8 @@ SHMEMCTL_COMPLEX_TYPES(SHMEMCTL_X)
 #undef SHMEMCTL_X
 #undef SHMEMCTL_REDUCE
 
-/* The complex types of C, which these compilers know in C++ too: as std::complex, of the same
- * layout. */
+/* The complex types of C, which these compilers support in C++ too. Their layout is that of
+ * std::complex. */
 #if defined(__GNUC__)
 __extension__ typedef double _Complex shmemctl_c_complexd;
 __extension__ typedef float _Complex shmemctl_c_complexf;
@@ -234,7 +234,7 @@ SHMEMCTL_C_COMPLEX(complexf, prod)
 #undef SHMEMCTL_C_COMPLEX
 #endif
 
-/* Over a team; the deprecated routine over an active set has the same name. */
+/* Synchronises a team; the deprecated routine over an active set has the same name. */
 inline int shmem_sync(shmem_team_t team) {
   return shmem_team_sync(team);
 }

@@ -2,7 +2,7 @@
 #ifndef SHMEMCTL_TYPE_LISTS_H
 #define SHMEMCTL_TYPE_LISTS_H
 
-/* The C types that are pairwise different; the other names are aliases of these. */
+/* C types that are distinct; the other names in the tables are aliases of these. */
 #define SHMEMCTL_DISTINCT_TYPES(X)                                                                 \
   X(float, float)                                                                                  \
   X(double, double)                                                                                \
@@ -39,7 +39,7 @@
 /* X(bits, bytes): the routines of fixed size. */
 #define SHMEMCTL_SIZES(X) X(8, 1) X(16, 2) X(32, 4) X(64, 8) X(128, 16)
 
-/* Standard AMO types: those that differ, and all. */
+/* Standard AMO types: the distinct ones, and all. */
 #define SHMEMCTL_AMO_DISTINCT_TYPES(X)                                                             \
   X(int, int)                                                                                      \
   X(long, long)                                                                                    \
@@ -72,15 +72,16 @@
   X(uint32_t, uint32)                                                                              \
   X(uint64_t, uint64)
 
-/* Waiting and testing have two types more than the atomics, which the specification deprecates. */
+/* Types for waiting and testing: those of atomics, and two more, which the specification
+ * deprecates. */
 #define SHMEMCTL_WAIT_TYPES(X)                                                                     \
   X(short, short)                                                                                  \
   X(unsigned short, ushort)                                                                        \
   SHMEMCTL_AMO_TYPES(X)
 #define SHMEMCTL_OLD_WAIT_TYPES(X) X(short, short) X(int, int) X(long, long) X(long long, longlong)
 
-/* Reductions over teams: what has and, or, xor; what has min, max too; what has sum, prod too. The
- * signed standard types have the bitwise ones as well, as over active sets. */
+/* Types of reductions over teams: those for and, or, xor; those for min, max; those for sum, prod.
+ * The signed standard types have the bitwise reductions, too, as over active sets. */
 #define SHMEMCTL_REDUCE_BITWISE_TYPES(X)                                                           \
   X(short, short)                                                                                  \
   X(int, int)                                                                                      \

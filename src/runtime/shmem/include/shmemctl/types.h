@@ -16,7 +16,7 @@ typedef float _Complex shmemctl_complexf;
 #define SHMEMCTL_COMPLEX 1
 #endif
 
-/* Handles; equality is the only thing that may be asked of them. */
+/* Opaque handles, which may be compared for equality. */
 typedef struct shmemctl_context* shmem_ctx_t;
 typedef struct shmemctl_team* shmem_team_t;
 

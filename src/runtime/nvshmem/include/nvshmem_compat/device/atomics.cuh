@@ -1,4 +1,4 @@
-/* Atomics, by the calling thread. */
+/* Atomics, executed by the calling thread. */
 #ifndef NVSHMEM_COMPAT_DEVICE_ATOMICS_CUH
 #define NVSHMEM_COMPAT_DEVICE_ATOMICS_CUH
 
@@ -7,7 +7,8 @@
 #ifdef NVSHMEM_COMPAT_DEFINES
 namespace shmemctl::nvshmem {
 
-/// Runs `operation(job, word)` with the word as a whole number, unless a check fails: then T().
+/// Returns the result of `operation(job, word)`, with the word as an unsigned integer of its size.
+/// If a check fails, returns T() instead.
 template <class T, class Operation>
 __device__ inline T atomically(const T* dest, int pe, const Operation& operation) {
   using Word = Bits<T>;
@@ -39,7 +40,7 @@ __device__ inline T atomic_compare_swap(T* dest, T cond, T value, int pe) {
   });
 }
 
-/// With an operand: T NAME(T* dest, T value, int pe).
+/// Atomics with an operand: T or void NAME(T* dest, T value, int pe).
 #define NVSHMEM_COMPAT_FETCHING(NAME)                                                              \
   template <class T>                                                                               \
   __device__ inline T NAME(T* dest, T value, int pe) {                                             \

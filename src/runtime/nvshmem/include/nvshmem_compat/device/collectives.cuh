@@ -1,5 +1,5 @@
-/* Collectives that move or combine data. Sizes are in elements: of one member's part. They return
- * 0, or another number where the report says why. */
+/* Collectives that move or combine data. Sizes are in elements of one member's part. They return 0,
+ * or nonzero if they have failed; then the report says why. */
 #ifndef NVSHMEM_COMPAT_DEVICE_COLLECTIVES_CUH
 #define NVSHMEM_COMPAT_DEVICE_COLLECTIVES_CUH
 
@@ -9,20 +9,20 @@
 #ifdef NVSHMEM_COMPAT_DEFINES
 namespace shmemctl::nvshmem {
 
-/// Status of a collective that has ended.
+/// The status that a collective returns when it has ended.
 __device__ inline int status_of(bool ok) {
   if (this_job().checked != 0)
     device::count_completion(this_job());
   return ok ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INTERNAL;
 }
 
-/// How large a collective's dest and source are: a part of each member, or this member's alone.
+/// Whether dest and source of a collective have a part for each member, or only one.
 struct Parts {
   bool dest_of_all, source_of_all;
 };
 
-/// Called by all threads of the scope: checks the arguments, and whether the members' calls are
-/// alike.
+/// Called by all threads of the scope: checks the arguments, and that all members have made the
+/// same call.
 template <class Scope>
 __device__ inline bool check_collective(DeviceCall call, int team, const void* dest,
                                         const void* source, Parts parts, std::size_t size_bytes,
@@ -70,8 +70,8 @@ __device__ inline int alltoall(int team, void* dest, const void* source, std::si
   return status_of(gather_bytes<Scope>(team, dest, source, size_bytes, size_bytes));
 }
 
-/// The type in which the device API reduces a type of NVSHMEM's: types of one size and kind are
-/// one.
+/// The type with which the device API reduces a type of NVSHMEM. Integer types of the same size and
+/// signedness are reduced as one type.
 template <class T, bool is_whole = std::is_integral<T>::value>
 struct ReducedAs {
   using Type = T; // float, double
@@ -82,7 +82,7 @@ struct ReducedAs<T, true> {
   using Type = typename std::conditional<std::is_signed<T>::value,
                                          typename std::make_signed<Unsigned>::type, Unsigned>::type;
 };
-#ifndef SHMEMCTL_KERNELS_ON_HOST // on the host, the tests define the types of the device API
+#ifndef SHMEMCTL_KERNELS_ON_HOST // on the host, tests define the types of the device API
 template <>
 struct ReducedAs<__half, false> {
   using Type = device::Fp16;

@@ -1,16 +1,16 @@
-/* What all calls of kernels by NVSHMEM's names share: where the job is, who makes a call, and the
- * macros by which a family of functions is declared and defined.
+/* What all of NVSHMEM's functions for kernels share: the job, the scopes (thread, warp, block), and
+ * the macros that declare and define a family of functions.
  *
- * Kernels of NVSHMEM programs get no argument, so the job lies in a constant of the device library
- * (device_state.cu), which the host library fills. Calls are inlined, and what they need of the job
- * comes from the constant bank, as it does from a kernel's parameters. */
+ * Kernels of NVSHMEM programs have no argument for the job, so it is in a __constant__ of the
+ * device library (device_state.cu), which the host library writes. The functions are inlined, and
+ * read the job from the constant bank, as they would read a kernel's parameters. */
 #ifndef NVSHMEM_COMPAT_DEVICE_JOB_CUH
 #define NVSHMEM_COMPAT_DEVICE_JOB_CUH
 
 #include "nvshmem_compat/constants.h"
 #include "nvshmem_compat/type_lists.h"
 
-/* Definitions are for the device's pass of the compiler; the host's needs the declarations. */
+/* Only the compiler's device pass needs definitions; the host pass needs declarations. */
 #if defined(__CUDA_ARCH__) || defined(SHMEMCTL_KERNELS_ON_HOST)
 #define NVSHMEM_COMPAT_DEFINES 1
 #endif
@@ -24,16 +24,16 @@
 #if !defined(SHMEMCTL_DEVICE_WITHOUT_NETWORK) && !defined(SHMEMCTL_DEVICE_LIBRARY_ELSEWHERE)
 #define SHMEMCTL_DEVICE_LIBRARY_ELSEWHERE
 #endif
-#ifdef SHMEMCTL_KERNELS_IN_TREE // also for tests that include other headers of the source tree
+#ifdef SHMEMCTL_KERNELS_IN_TREE // for tests that also include other headers of the source tree
 #include "kernels/nvshmem_device.cuh"
 #else
 #include "shmemctl/device/kernels/nvshmem_device.cuh"
 #endif
 #endif
 
-/* NVSHMEM_COMPAT_BODY(statements): of a function, where it is defined; a semicolon follows.
- * NVSHMEM_COMPAT_SHARED: a function that the host library has, too; NVSHMEM_COMPAT_DEVICE: of
- * kernels alone. */
+/* NVSHMEM_COMPAT_BODY(statements): the body of a function, or nothing in the host pass; a semicolon
+ * follows it. NVSHMEM_COMPAT_SHARED: linkage of a function that the host library has, too.
+ * NVSHMEM_COMPAT_DEVICE: linkage of a function for kernels only. */
 #ifdef SHMEMCTL_KERNELS_ON_HOST
 #define NVSHMEM_COMPAT_BODY(...)                                                                   \
   { __VA_ARGS__ }
@@ -50,7 +50,8 @@
 #define NVSHMEM_COMPAT_DEVICE extern "C" __device__
 #endif
 
-/* FAMILY(linkage, scope, x, suffix, ...) for each scope: nvshmem##x##_..._put##suffix. */
+/* Expands FAMILY(linkage, scope, x, suffix, ...) for each scope, e.g. to
+ * nvshmem##x##_..._put##suffix. */
 #define NVSHMEM_COMPAT_SCOPES(FAMILY, ...)                                                         \
   FAMILY(NVSHMEM_COMPAT_SHARED, Thread, , , __VA_ARGS__)                                           \
   FAMILY(NVSHMEM_COMPAT_DEVICE, Warp, x, _warp, __VA_ARGS__)                                       \
@@ -72,7 +73,7 @@ using device::Thread;
 using device::Warp;
 
 #ifdef SHMEMCTL_KERNELS_ON_HOST
-/// Each thread of a test is one of a PE.
+/// In tests, each host thread is a thread of some PE's kernel.
 inline thread_local const DeviceJob* job_of_thread = nullptr;
 inline const DeviceJob& this_job() {
   return *job_of_thread;
@@ -83,7 +84,7 @@ __device__ inline const DeviceJob& this_job() {
 }
 #endif
 
-/// The whole numbers of the device API that have as many bytes: what moves values needs no other
+/// Unsigned integers of the device API, by size: operations that only move values use them for all
 /// types.
 struct SixteenBytes {
   std::uint64_t halves[2];
@@ -113,7 +114,8 @@ struct BitsOfSize<16> {
 template <class T>
 using Bits = typename BitsOfSize<sizeof(T)>::Type;
 
-/// False if there is no such comparison. For a constant, which it mostly is, nothing is left of it.
+/// False if there is no such comparison. `cmp` is usually a constant; then the compiler removes the
+/// switch.
 __device__ inline bool to_compare(int cmp, Compare& compare) {
   switch (cmp) {
   case NVSHMEM_CMP_EQ:

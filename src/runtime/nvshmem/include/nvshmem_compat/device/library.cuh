@@ -1,6 +1,6 @@
-/* The strided copies and collectives of the device library. They are called and not inlined, so
- * that a program's kernels take few registers and compile fast; the job they have from the constant
- * bank even so. */
+/* The strided copies and collectives of the device library. They are not inlined, so that a
+ * program's kernels need few registers and compile fast. They still read the job from the constant
+ * bank. */
 #ifndef NVSHMEM_COMPAT_DEVICE_LIBRARY_CUH
 #define NVSHMEM_COMPAT_DEVICE_LIBRARY_CUH
 
@@ -17,7 +17,7 @@ template <class Scope, class Element>
 __device__ __noinline__ void get_strided(Element* dest, const Element* source, std::ptrdiff_t dst,
                                          std::ptrdiff_t sst, std::size_t nelems, int pe);
 
-// Each of these returns false where the report says why.
+// The functions below return false if they fail; then the report says why.
 
 template <class Scope>
 __device__ __noinline__ bool broadcast_bytes(int team, void* dest, const void* source,
@@ -33,7 +33,7 @@ __device__ __noinline__ bool reduce_numbers(int team, Number* dest, const Number
 template <class Scope>
 __device__ __noinline__ bool reduce_maxloc(int team, void* dest, const void* source,
                                            std::size_t count);
-/// Compares the members' calls.
+/// Checks that all members of the team have made the same call.
 template <class Scope>
 __device__ __noinline__ bool same_call(int team, CollectiveCall call);
 

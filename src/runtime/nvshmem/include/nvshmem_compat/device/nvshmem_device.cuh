@@ -1,10 +1,10 @@
-/* NVSHMEM's functions for kernels, of a thread, a warp and a block: families over the lists of
- * types, each a few lines over shmemctl's device API. Semantics, where they are not OpenSHMEM's:
- * docs/explanation/nvshmem_semantics.md. */
+/* NVSHMEM's functions for kernels, called by a thread, a warp or a block: families of functions
+ * over the lists of types, each implemented in a few lines with shmemctl's device API. For
+ * semantics that differ from OpenSHMEM's see docs/explanation/nvshmem_semantics.md. */
 #ifndef NVSHMEM_COMPAT_DEVICE_NVSHMEM_DEVICE_CUH
 #define NVSHMEM_COMPAT_DEVICE_NVSHMEM_DEVICE_CUH
 
-/* The host's compiler sees functions that are inline, and not to be inlined. */
+/* The host's compiler warns of functions that are both inline and noinline. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wattributes"
 #include "nvshmem_compat/device/atomics.cuh"

@@ -1,4 +1,4 @@
-/* Who and where: PEs, teams, addresses, versions. */
+/* Queries: PEs, teams, addresses, versions. */
 #ifndef NVSHMEM_COMPAT_DEVICE_QUERIES_CUH
 #define NVSHMEM_COMPAT_DEVICE_QUERIES_CUH
 
@@ -11,7 +11,7 @@ namespace shmemctl::nvshmem {
 __device__ inline bool is_team(int team) {
   return team >= 0 && team < limits::max_teams;
 }
-/// -1 where this PE is not a member, and for what is not a team.
+/// -1 if this PE is not a member, or if `team` is not a team.
 __device__ inline int team_my_pe(int team) {
   if (team == device::team_world)
     return this_job().pe;
@@ -30,7 +30,7 @@ __device__ inline int team_translate_pe(int from, int pe, int to) {
   return known ? device::team_translate(this_job(), from, pe, to) : -1;
 }
 
-/// nullptr where that PE is not mapped for kernels, and for what is not in the heap.
+/// nullptr if PE `pe` is not mapped for kernels, or if `local` is not in the heap.
 __device__ inline void* pointer_to(const void* local, int pe) {
   const DeviceJob& job = this_job();
   const std::uint64_t into =
@@ -42,7 +42,7 @@ __device__ inline void* pointer_to(const void* local, int pe) {
   return device::pointer_to(job, const_cast<void*>(local), pe);
 }
 
-/// The thread ends; the job does when the host has seen it.
+/// Ends the thread. The job ends when the host has seen the request.
 __device__ inline void global_exit(int status) {
   device::ask_for_exit(this_job(), status);
 #ifndef SHMEMCTL_KERNELS_ON_HOST
@@ -67,7 +67,7 @@ int nvshmem_n_pes(void) NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::this_job()
 NVSHMEM_COMPAT_SHARED
 void* nvshmem_ptr(const void* dest, int pe)
     NVSHMEM_COMPAT_BODY(return shmemctl::nvshmem::pointer_to(dest, pe););
-/* There is no multicast memory. */
+/* This library has no multicast memory. */
 NVSHMEM_COMPAT_SHARED void* nvshmemx_mc_ptr(nvshmem_team_t team, const void* ptr)
     NVSHMEM_COMPAT_BODY((void)team; (void)ptr; return nullptr;);
 

@@ -1,4 +1,4 @@
-/* Put and get, of blocks of data, single values and strided ones. */
+/* Put and get of contiguous data, single values and strided data. */
 #ifndef NVSHMEM_COMPAT_DEVICE_RMA_CUH
 #define NVSHMEM_COMPAT_DEVICE_RMA_CUH
 
@@ -7,7 +7,7 @@
 #ifdef NVSHMEM_COMPAT_DEFINES
 namespace shmemctl::nvshmem {
 
-/// In a checked job, by all threads of the scope.
+/// Checks a call in a job with checks. Called by all threads of the scope.
 template <class Scope>
 __device__ inline bool check_put(const DeviceJob& job, DeviceCall call, void* dest,
                                  const void* source, std::size_t size_bytes, int pe) {
@@ -37,8 +37,8 @@ __device__ inline void put(void* dest, const void* source, std::size_t size_byte
   device::put<Scope>(job, dest, source, size_bytes, pe);
 }
 
-/// Programs rely on it that the threads of a scope meet before and after: that one of them may
-/// complete the put of all.
+/// Programs rely on a synchronisation of the scope's threads before and after the put, so that one
+/// of them can complete the put of all.
 template <class Scope>
 __device__ inline void put_nbi(void* dest, const void* source, std::size_t size_bytes, int pe) {
   const DeviceJob& job = this_job();
@@ -120,7 +120,8 @@ __device__ inline void iget(void* dest, const void* source, std::ptrdiff_t dst, 
 } // namespace shmemctl::nvshmem
 #endif
 
-/* NAME: put, get, put_nbi, get_nbi of elements of `bytes` bytes. */
+/* A function NAME that calls CALL (put, get, put_nbi or get_nbi), with elements of `bytes` bytes.
+ */
 #define NVSHMEM_COMPAT_MOVE(LINKAGE, SCOPE, PREFIX, SUFFIX, NAME, CALL, T, bytes)                  \
   LINKAGE void nvshmem##PREFIX##_##NAME##SUFFIX(T* dest, const T* source, size_t nelems, int pe)   \
       NVSHMEM_COMPAT_BODY(                                                                         \

@@ -1,4 +1,4 @@
-/* Put with signal, and signals alone. */
+/* Put with signal, and signals without data. */
 #ifndef NVSHMEM_COMPAT_DEVICE_SIGNAL_CUH
 #define NVSHMEM_COMPAT_DEVICE_SIGNAL_CUH
 
@@ -7,7 +7,7 @@
 #ifdef NVSHMEM_COMPAT_DEFINES
 namespace shmemctl::nvshmem {
 
-/// What the calls with a signal check. Out of line: NVSHMEM's put with signal has many arguments.
+/// The checks of all calls with a signal. Not inlined, because put with signal has many arguments.
 inline __device__ __noinline__ bool check_signal(const DeviceJob& job, DeviceCall call,
                                                  const void* dest, std::size_t size_bytes,
                                                  const std::uint64_t* sig_addr, int sig_op,
@@ -19,7 +19,7 @@ inline __device__ __noinline__ bool check_signal(const DeviceJob& job, DeviceCal
                             pe);
 }
 
-/// A put with signal, by all threads of the scope.
+/// Checks a put with signal. Called by all threads of the scope.
 template <class Scope>
 __device__ inline bool check_put_signal(const DeviceJob& job, DeviceCall call, const void* dest,
                                         const void* source, std::size_t size_bytes,
@@ -55,7 +55,7 @@ __device__ inline void put_signal_nbi(void* dest, const void* source, std::size_
   if (job.checked != 0 && !check_put_signal<Scope>(job, DeviceCall::put_signal_nbi, dest, source,
                                                    size_bytes, sig_addr, sig_op, pe))
     return;
-  Scope::sync(); // as put_nbi(); a sync follows the data in any case
+  Scope::sync(); // as in put_nbi(); device::put_signal_nbi() synchronises after the data anyway
   device::put_signal_nbi<Scope>(job, dest, source, size_bytes, sig_addr, signal, pe,
                                 to_signal_op(sig_op));
 }

@@ -1,4 +1,4 @@
-/* Waits for words of this PE, and tests of them, by the calling thread. */
+/* Waits for words of this PE, and tests of them. Executed by the calling thread. */
 #ifndef NVSHMEM_COMPAT_DEVICE_WAIT_CUH
 #define NVSHMEM_COMPAT_DEVICE_WAIT_CUH
 
@@ -7,7 +7,8 @@
 #ifdef NVSHMEM_COMPAT_DEFINES
 namespace shmemctl::nvshmem {
 
-/// Whether a wait or test can begin; sets `compare`.
+/// Converts `cmp` to `compare`, and checks the words in a job with checks. False if the wait or
+/// test cannot begin.
 template <class T>
 __device__ inline bool can_compare(const DeviceJob& job, DeviceCall call, const T* words,
                                    std::size_t count, int cmp, Compare& compare,
@@ -17,7 +18,7 @@ __device__ inline bool can_compare(const DeviceJob& job, DeviceCall call, const 
     return known;
   if (!known)
     return device::report_no_such_value(job, call, DeviceArgument::comparison, cmp);
-  // nvshmem_test may count a completion; a wait counts one when it has ended, too
+  // A test counts a completion here; a wait also counts one when it has ended.
   device::count_completion(job);
   return device::check_words(job, call, argument, words, sizeof(T), count);
 }
@@ -26,7 +27,7 @@ __device__ inline void waited(const DeviceJob& job) {
     device::count_completion(job);
 }
 
-/// The value that ended the wait; of one that timed out, the last that was seen.
+/// Returns the value that ended the wait, or, after a timeout, the last value that was seen.
 __device__ inline std::uint64_t signal_wait_until(const std::uint64_t* sig_addr, int cmp,
                                                   std::uint64_t cmp_value) {
   const DeviceJob& job = this_job();
@@ -56,7 +57,7 @@ __device__ inline int test(const T* ivar, int cmp, T cmp_value) {
              : 0;
 }
 
-// Waits for several words. `Values` is T, one for all, or T*, one for each.
+// Waits for several words: with one value for all words, or with an array of one value for each.
 
 template <class T>
 __device__ inline void wait_until_all(const T* ivars, std::size_t nelems, const int* status,
@@ -76,7 +77,7 @@ __device__ inline void wait_until_all(const T* ivars, std::size_t nelems, const 
     device::wait_until_all_vector<Thread>(job, ivars, nelems, status, compare, values);
   waited(job);
 }
-/// SIZE_MAX if all are left out, or on timeout.
+/// SIZE_MAX if `status` excludes all words, or after a timeout.
 template <class T>
 __device__ inline std::size_t wait_until_any(const T* ivars, std::size_t nelems, const int* status,
                                              int cmp, T value) {
@@ -99,7 +100,7 @@ __device__ inline std::size_t wait_until_any(const T* ivars, std::size_t nelems,
   waited(job);
   return static_cast<std::size_t>(index);
 }
-/// 0 if all are left out, or on timeout.
+/// 0 if `status` excludes all words, or after a timeout.
 template <class T>
 __device__ inline std::size_t wait_until_some(const T* ivars, std::size_t nelems,
                                               std::size_t* indices, const int* status, int cmp,

@@ -1,5 +1,6 @@
-/* For programs that write NVSHMEM's queues by themselves, or with NVSHMEM_COMPAT_IBGDA_SEAM call
- * functions in place of that (deepep_v1/ibgda_device.cuh), which need nothing of this header. */
+/* For programs that write to the queues of NVSHMEM's IBGDA themselves, which this library does not
+ * support. With NVSHMEM_COMPAT_IBGDA_SEAM they call functions instead (deepep_v1/ibgda_device.cuh),
+ * and need nothing from this header. */
 #ifndef NVSHMEM_COMPAT_IBGDA_SEAM
 #error "the inside of NVSHMEM's device code is not in this library: tier B (nvshmem_programs.md)"
 #endif
