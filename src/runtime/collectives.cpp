@@ -12,8 +12,8 @@ namespace shmemctl {
 
 namespace {
 
-/// If not all members are mapped: up to this size the log2 n steps of a tree cost less than a
-/// scatter and an allgather, which send every byte over the network twice.
+/// If not all members are mapped: up to this size the log2 n steps of a tree cost less than the two
+/// passes over the network of a scatter and an allgather.
 constexpr std::size_t tree_bytes = std::size_t{64} << 10;
 
 void copy_here(void* target, const void* source, std::size_t size_bytes) {
@@ -70,7 +70,7 @@ void Collectives::broadcast_by_tree(TeamId team, void* target, const void* sourc
 }
 
 /// Scatter and allgather: each member gets one part from the root and puts it to all others, so the
-/// root sends no byte more than twice, whatever the team's size. No member writes to the root, and
+/// root sends at most 2 * size_bytes, whatever the team's size. No member writes to the root, and
 /// members read only from the root, so the two steps may overlap.
 void Collectives::broadcast_by_parts(TeamId team, void* target, const void* source,
                                      std::size_t size_bytes, int root) {

@@ -172,7 +172,7 @@ private:
   static bool is_gpu_region(int number) {
     return number == region::gpu_heap || number == region::gpu_team_flags;
   }
-  /// Transports by PE.
+  /// The transports for a region, by PE.
   const std::vector<Transport*>& transports_of_region(int region) const {
     return is_gpu_region(region) ? gpu_transports_by_pe_ : transports_by_pe_;
   }

@@ -40,8 +40,8 @@ struct RuntimeRequest {
   Environment environment;
   BootstrapRequest bootstrap;     ///< its options and environment are replaced by the above
   bool share_static_data = false; ///< OpenSHMEM programs: globals are symmetric
-  /// true: a pair of PEs that no transport reaches fails the bring-up; false: it is only reported
-  /// in reach().
+  /// true: the bring-up fails if no transport reaches some pair of PEs; false: that is only visible
+  /// in transport_index_by_pe().
   bool require_reach = true;
   GpuUse gpu = GpuUse::none;
   /// Kernels of this binary will be launched: the bring-up fails if a GPU's driver cannot run them.
@@ -87,8 +87,7 @@ public:
   /// names the PE, host and phase of the job's first failure, on whichever PE it happened.
   explicit Runtime(RuntimeRequest request);
   /// If finish() was not called, leaves at once without waiting for other PEs, which then see a
-  /// lost
-  /// PE unless fail() was called.
+  /// lost PE unless fail() was called.
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -114,7 +113,7 @@ public:
   const std::vector<int>& transport_index_by_pe() const;
   /// How the transport to other nodes was chosen.
   const RemoteChoice& remote_choice() const;
-  const State& state() const; ///< the published mirror
+  const State& state() const; ///< StateBlock::master()
   /// The setup from which transports of this job are made; its options and health live as long as
   /// the runtime.
   TransportSetup transport_setup();

@@ -38,8 +38,8 @@ struct TeamMembers {
 /// Stored as start and stride if the list is an arithmetic progression. The list must not be empty.
 TeamMembers team_members(std::vector<int> list);
 
-/// The pool of teams. Splits are collective over the parent team. The members of a new team agree on
-/// its slot (the lowest one that is free on all of them), so that teams may nest, overlap and be
+/// The pool of teams. Splits are collective over the parent team. The members of a new team agree
+/// on its slot (the lowest one that is free on all of them), so that teams may nest, overlap and be
 /// destroyed in any order. Threads of a PE may use, create and destroy different teams at the same
 /// time.
 class Teams {
@@ -66,8 +66,8 @@ public:
   /// A team of members start, start + stride, ... of the parent, in this order, without wrapping
   /// around; the stride may be negative, and 0 only if n_pes is 1. Collective over the parent
   /// (OpenSHMEM 1.5, shmem_team_split_strided). Returns invalid_team on PEs that are not members,
-  /// and nothing (on all PEs) if the arguments are wrong or no slot is free. Throws Error (usage) if
-  /// the PEs' arguments differ.
+  /// and nothing (on all PEs) if the arguments are wrong or no slot is free. Throws Error (usage)
+  /// if the PEs' arguments differ.
   std::optional<TeamId> split_strided(TeamId parent, int start, int stride, int n_pes);
   /// The teams of this PE's row (x) and column (y) when the parent's PEs are laid out row by row.
   /// A row has `x_range` PEs, at most the parent's size; the last row may be shorter.
@@ -178,13 +178,13 @@ inline int rounds_of(int members) {
 
 namespace shmemctl::slot_masks {
 
-// Slot masks: what members exchange when they agree on a slot for a new team.
+// Slot masks, which members exchange in order to agree on a slot for a new team.
 
 /// One bit for each slot. Predefined teams are never free, so their bits carry flags; in the AND of
 /// all masks a flag is set if all members have set it.
 static_assert(limits::max_teams <= 64 && first_user_team >= 2);
 inline constexpr std::uint64_t shown = 1; ///< the mask is published
-inline constexpr std::uint64_t held = 2; ///< no other creation may take slots of this PE until then
+inline constexpr std::uint64_t held = 2;  ///< the creation holds this PE's slots
 inline constexpr std::uint64_t slots_mask = ~std::uint64_t{0}
                                             << static_cast<unsigned>(first_user_team);
 inline constexpr std::uint64_t bit(TeamId slot) {

@@ -15,7 +15,7 @@ namespace shmemctl::cuda {
 // libcuda, opened at run time: a table of the functions that this binary calls, in the versions of
 // the toolkit's header. Tests can replace the table.
 
-/// SHMEMCTL_CUDA_FUNCTION(member, name): one line for each function of the driver.
+/// Expands FUNCTION(member, name) for each function of the driver.
 #define SHMEMCTL_CUDA_FUNCTIONS(FUNCTION)                                                          \
   FUNCTION(init, cuInit)                                                                           \
   FUNCTION(driver_get_version, cuDriverGetVersion)                                                 \

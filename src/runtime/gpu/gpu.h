@@ -28,7 +28,7 @@ struct GpuInfo {
   std::string no_kernels;
 };
 
-/// The command that installs a driver that can run the kernels, for GpuInfo::no_kernels.
+/// The fix for GpuInfo::no_kernels: a command that installs a newer driver.
 std::string install_driver_for_kernels();
 
 /// How kernels of this PE reach another PE.

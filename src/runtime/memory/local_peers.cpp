@@ -374,7 +374,7 @@ std::string to_hex(const std::string& bytes) {
   return text;
 }
 
-/// "" for what is no handle.
+/// Returns "" if the text is not a handle.
 std::string from_hex(const std::string& text) {
   if (text.size() % 2 != 0 || text.size() > 2 * max_handle_bytes)
     return "";

@@ -32,7 +32,7 @@ struct DataLayout {
   std::vector<PageRange> stored;    ///< writable pages whose contents come from the program file
   std::vector<PageRange> zeroed;    ///< writable pages that begin as zeros
   std::vector<PageRange> constants; ///< read-only segments between the writable ones
-  std::vector<PageRange> gaps;      ///< pages between the segments in which the program has nothing
+  std::vector<PageRange> gaps;      ///< pages between the segments that the program does not use
   std::string problem;              ///< why the pages cannot be shared; "" if they can
 };
 

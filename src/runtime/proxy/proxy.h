@@ -53,11 +53,10 @@ constexpr KernelProxyContexts kernel_proxy_contexts(unsigned own_threads) {
 
 struct ProxyStatistics {
   std::uint64_t requests = 0;
-  std::uint64_t batches = 0; ///< rounds that found a request
-  std::uint64_t max_depth =
-      0;                    ///< maximum number of requests that a round took, or left in the ring
-  std::uint64_t sleeps = 0; ///< number of sleeps of the idle thread
-  double stalled_s = 0;     ///< sum of producers' time in long waits for room or for an answer
+  std::uint64_t batches = 0;   ///< rounds that found a request
+  std::uint64_t max_depth = 0; ///< maximum of requests that a round took, or left in the ring
+  std::uint64_t sleeps = 0;    ///< number of sleeps of the idle thread
+  double stalled_s = 0;        ///< sum of producers' time in long waits for room or for an answer
 };
 
 /// Executes the requests of ring `ring` of the channel on the transports until it is ended.
@@ -113,8 +112,7 @@ public:
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  /// The channel for producers: `ProxyProducer(proxy.channel(), context)`. They must not outlive
-  /// it.
+  /// The channel for producers: `ProxyProducer(proxy.channel(), context)`. It must outlive them.
   ProxyChannel& channel() { return channel_; }
   unsigned n_threads() const { return channel_.n_fifos(); }
   /// Accepts no more requests, executes and completes all that were accepted before, and ends the

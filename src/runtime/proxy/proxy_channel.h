@@ -29,9 +29,8 @@ struct ProxyOptions {
   /// By thread: the CPUs that it may use. If the list or an element is empty: those of the thread
   /// that starts it.
   std::vector<CpuSet> cpus;
-  std::size_t capacity = 4096; ///< requests in a ring; a power of two, 2 to 2^24
-  std::uint32_t n_results =
-      1024; ///< number of producers of a ring that may wait for a reply at once
+  std::size_t capacity = 4096;    ///< requests in a ring; a power of two, 2 to 2^24
+  std::uint32_t n_results = 1024; ///< producers of a ring that can wait for a reply at once
   ProxyDrainLimits limits;
   double timeout_s = 60; ///< limit of every wait, and of a stop
   /// How an idle proxy thread waits: it spins for at most this many polls and this long, then

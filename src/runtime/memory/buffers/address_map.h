@@ -40,7 +40,7 @@ inline std::size_t position(std::size_t page_gap_bytes, std::uint64_t user_offse
 /// `buffer_bytes`.
 void require_inside(std::uint64_t offset_bytes, std::size_t bytes, std::uint64_t buffer_bytes);
 
-/// "16 KiB at 0x7f00..." for messages.
+/// "the buffer of 4096 bytes at 0x7f00...", for messages.
 struct BufferText {
   char text[80];
 };
