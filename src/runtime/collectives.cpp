@@ -70,7 +70,7 @@ void Collectives::broadcast_by_tree(TeamId team, void* target, const void* sourc
 }
 
 /// Scatter and allgather: each member gets one part from the root and puts it to all others, so the
-/// root sends at most 2 * size_bytes, whatever the team's size. No member writes to the root, and
+/// root sends about 2 * size_bytes, whatever the team's size. No member writes to the root, and
 /// members read only from the root, so the two steps may overlap.
 void Collectives::broadcast_by_parts(TeamId team, void* target, const void* source,
                                      std::size_t size_bytes, int root) {
