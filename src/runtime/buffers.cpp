@@ -34,10 +34,10 @@ Error stale(const BufferDescriptor& descriptor) {
 
 struct Buffers::Impl {
   BuffersConfig config;
-  std::uint32_t me; ///< among the users
+  std::uint32_t me; ///< index of this PE in config.users
   BufferPool pool;
   std::mutex mutex;                             ///< guards `owner`
-  std::unique_ptr<buffers::BufferServer> owner; ///< from the first registration on
+  std::unique_ptr<buffers::BufferServer> owner; ///< created by the first registration
   std::mutex links_mutex;                       ///< held while a connection is made
   std::map<int, std::shared_ptr<buffers::OwnerConnection>> links;
   std::shared_ptr<buffers::MappingRefcounts> book = std::make_shared<buffers::MappingRefcounts>();
@@ -47,7 +47,7 @@ struct Buffers::Impl {
       : config(std::move(the_config)), me(index_of(config.pe)),
         pool(*config.backing, config.max_buffers), cache(config.open_limit) {}
 
-  /// The thread ends first: it uses the members below.
+  /// Ends the server's thread first, because it uses the members below.
   ~Impl() { owner.reset(); }
 
   std::uint32_t index_of(int pe) const {
@@ -57,9 +57,9 @@ struct Buffers::Impl {
   void start_owner();
   buffers::RegistrationTable& table() const { return *owner->table(); }
   BufferHandle add_gpu(const void* address, std::size_t size_bytes);
-  /// The service's part of another PE's remove().
+  /// Closes another PE's buffer at the request of its remove().
   void forget(int owner_pe, const BufferHandle& theirs);
-  /// On return no process on this PE maps the buffer.
+  /// Asks all other PEs that have opened the buffer to unmap it; on return none maps it.
   void close_at_others(const BufferHandle& handle);
   void warn_if_gone(const BufferHandle& handle) const;
   void wait_until_unused(std::uint32_t slot);
@@ -67,7 +67,7 @@ struct Buffers::Impl {
   void check(const BufferDescriptor& descriptor) const;
   std::shared_ptr<buffers::OwnerConnection> link_to(int pe);
   std::shared_ptr<const buffers::OpenBuffer> open(const BufferDescriptor& descriptor);
-  /// Runs `copy` on the open buffer while its owner waits for it to end.
+  /// Runs `copy` on the open buffer; the owner's remove() waits until it ends.
   template <class Copy>
   void operate(const BufferDescriptor& descriptor, std::uint64_t offset_bytes,
                std::size_t size_bytes, const Copy& copy);
@@ -94,12 +94,12 @@ void Buffers::Impl::forget(int owner_pe, const BufferHandle& theirs) {
                 "release all references to a buffer before its owner unregisters it");
 }
 
-/// CUDA requires that other processes unmap memory before its owner frees it, and does not return
-/// memory that is still mapped to the free pool.
+/// CUDA requires that other processes unmap memory before its owner frees it; memory that they
+/// still map does not become free.
 void Buffers::Impl::close_at_others(const BufferHandle& handle) {
   for (const std::size_t user : owner->take_openers(handle)) {
     if (user == me || !owner->connected(user))
-      continue; // a process that has ended maps nothing
+      continue; // a process that has ended has no mappings
     try {
       link_to(config.users[user])->close(handle);
     } catch (const Error& error) {
@@ -153,7 +153,7 @@ void Buffers::Impl::check(const BufferDescriptor& descriptor) const {
 }
 
 std::shared_ptr<buffers::OwnerConnection> Buffers::Impl::link_to(int pe) {
-  // One connection to each PE: threads that need the same one wait for the first.
+  // One connection to each PE: other threads wait while the first one connects.
   const std::lock_guard lock(links_mutex);
   std::shared_ptr<buffers::OwnerConnection>& link = links[pe];
   if (link && link->alive())
@@ -228,7 +228,7 @@ BufferHandle Buffers::add(void* address, std::size_t size_bytes, bool may_replac
     throw Error(ExitCode::usage, text_of(extent_of(address, size_bytes).address, size_bytes).text,
                 "register", "it is in the symmetric heap",
                 "access it directly: all PEs reach the heap without registration");
-  extent_of(address, size_bytes); // throws for what is no range
+  extent_of(address, size_bytes); // throws if this is not a valid range
   const bool on_gpu = impl_->config.gpu && impl_->config.gpu->is_gpu_memory(address);
   impl_->start_owner();
   const BufferHandle handle = on_gpu ? impl_->add_gpu(address, size_bytes)

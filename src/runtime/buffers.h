@@ -17,24 +17,26 @@
 
 namespace shmemctl {
 
-/// While it lives, the owner's remove() waits. Destroy it after everything that uses the address is
-/// done (streams synchronised, graphs not launched again) and before the runtime.
+/// A reference to an open buffer; while it exists, the owner's remove() waits. Destroy it before
+/// the runtime, and after everything that uses the address has ended (streams synchronised, graphs
+/// not launched again).
 class BufferRef {
 public:
-  /// Throws Error: unavailable if it is not mapped here, with the reason; usage if the
+  /// Throws Error: unavailable, with the reason, if the buffer is not mapped here; usage if the
   /// registration has ended.
   BufferRef(std::shared_ptr<const buffers::OpenBuffer> opened, std::uint32_t user);
 
-  /// Its first byte in this process. Memory of a GPU is for kernels and copies of this PE's device;
-  /// memory of the host for this process's loads and stores.
+  /// The address of the buffer's first byte in this process. GPU memory is for kernels and copies
+  /// of this PE's device, host memory for loads and stores of this process.
   std::byte* address() const { return opened_->address(); }
   std::size_t size_bytes() const { return opened_->size_bytes(); }
   bool is_on_gpu() const { return opened_->is_on_gpu(); }
   bool is_writable() const { return opened_->is_writable(); }
 
-  /// Puts a copy into a stream of this PE's device (a CUstream); it may be capturing a graph. Local
-  /// memory is the host's or this PE's GPU's, and stays as it is until the stream has passed.
-  /// Throws Error: usage for a range outside, read-only memory or a job without GPUs; unavailable.
+  /// Enqueues a copy in a stream of this PE's device (`stream` is a CUstream), which may be
+  /// capturing a graph. Local memory may be host memory or memory of this PE's GPU, and must not be
+  /// changed until the copy has been executed. Throws Error: usage for a range outside of the
+  /// buffer, read-only memory or a job without GPUs; unavailable.
   void put_on_stream(std::uint64_t offset_bytes, const void* source, std::size_t size_bytes,
                      void* stream) const;
   void get_on_stream(void* target, std::uint64_t offset_bytes, std::size_t size_bytes,
@@ -46,17 +48,17 @@ private:
   std::unique_ptr<buffers::OperationGuard> lease_; ///< destroyed first
 };
 
-/// Names a registered buffer on any PE of its node. Plain data: the program passes it on as it
-/// likes. Signed with the job's secret, so a damaged one is refused.
+/// Identifies a registered buffer on any PE of its node. Plain data, which the program may send by
+/// any means. Signed with the job's secret, so that a damaged descriptor is refused.
 struct BufferDescriptor {
   std::uint32_t magic = 0;
   std::int32_t pe = -1;
   std::uint32_t slot = 0;
-  std::uint32_t writable = 0; ///< 0: only get
+  std::uint32_t writable = 0; ///< 0: only gets are allowed
   std::uint64_t generation = 0;
-  std::uint64_t address = 0; ///< on its PE
+  std::uint64_t address = 0; ///< in the owner's address space
   std::uint64_t size_bytes = 0;
-  std::uint32_t on_gpu = 0; ///< memory of its PE's GPU
+  std::uint32_t on_gpu = 0; ///< 1: memory of the owner's GPU
   std::uint32_t reserved[3] = {0, 0, 0};
   std::uint64_t signature = 0;
 };
@@ -64,7 +66,7 @@ static_assert(sizeof(BufferDescriptor) == 64);
 
 struct BuffersConfig {
   int pe = 0;
-  std::vector<int> users; ///< the PEs that can share memory with this one, itself among them; the
+  std::vector<int> users; ///< the PEs that can share memory with this PE, including itself; the
                           ///< same on all of them
   JobSecret secret{};
   JobHealth* health = nullptr;    ///< not owned
@@ -72,28 +74,28 @@ struct BuffersConfig {
   double timeout_s = 60;
   std::size_t max_buffers = 4096;
   std::size_t staging_bytes = std::size_t{256} << 10;
-  std::size_t open_limit = 256; ///< number of other PEs' buffers that stay mapped
+  std::size_t open_limit = 256; ///< maximum number of other PEs' buffers that stay mapped
   buffers::AllowedPaths allowed;
-  /// Whether the address is in the symmetric heap, which needs no registration.
+  /// Returns whether the address is in the symmetric heap, which needs no registration.
   std::function<bool(const void*)> is_heap;
   buffers::GpuBufferBackend* gpu = nullptr; ///< not owned; nullptr: the job has no GPUs
 };
 
-/// One object per PE. Creates no thread and no socket before the first registration. Thread safe.
+/// The registered buffers of one PE. Creates no thread and no socket before the first registration.
+/// Thread safe.
 class Buffers {
 public:
   explicit Buffers(BuffersConfig config);
-  /// Ends all registrations without waiting; other PEs' later operations on them fail.
+  /// Ends all registrations without waiting; later operations of other PEs on the buffers fail.
   ~Buffers();
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
 
-  /// Registers memory of the host or of this PE's GPU. Not collective. Private host memory becomes
-  /// shared memory in place, in whole pages, until it is unregistered; memory for which that is
-  /// impossible is reached by a slower path (docs/explanation/buffers.md). Register before the
-  /// memory is freed, and free it after remove(). Buffers may overlap. Throws Error (usage) for
-  /// memory that is unmapped, unreadable, part of the symmetric heap, on another GPU, or managed by
-  /// CUDA.
+  /// Registers host memory or memory of this PE's GPU. Not collective. Private host memory becomes
+  /// shared memory in place, in whole pages, until it is unregistered; if that is impossible, other
+  /// PEs access it by a slower path (docs/explanation/buffers.md). The memory must not be freed
+  /// before remove(). Buffers may overlap. Throws Error (usage) for memory that is unmapped,
+  /// unreadable, part of the symmetric heap, on another GPU, or managed by CUDA.
   /// @param may_replace_pages false for memory that a device has pinned
   BufferHandle add(void* address, std::size_t size_bytes, bool may_replace_pages = true);
   /// Unregisters: waits until operations of other PEs that are in flight have completed; later ones
@@ -102,7 +104,7 @@ public:
   void remove(const BufferHandle& handle);
 
   BufferDescriptor describe(const BufferHandle& handle) const;
-  /// The youngest registration that begins at this address.
+  /// The latest registration of a buffer that begins at this address.
   std::optional<BufferHandle> starting_at(const void* address) const;
 
   /// Copies from any local memory into a registered buffer of any PE of the node. Complete on
@@ -114,13 +116,13 @@ public:
   void get(void* target, const BufferDescriptor& source, std::uint64_t offset_bytes,
            std::size_t size_bytes);
 
-  /// Keeps a buffer of any PE of the node open and gives its address here (BufferRef).
+  /// Opens a buffer of any PE of the node, and keeps it open while the BufferRef exists.
   BufferRef hold(const BufferDescriptor& buffer);
 
   /// The path that put() and get() of this buffer take. Opens the buffer.
   BufferPath path_to(const BufferDescriptor& buffer);
-  /// Unmaps a buffer of another PE once no BufferRef holds it; otherwise it stays mapped for later
-  /// operations, also after its owner has unregistered it. Nothing if it is not open.
+  /// Unmaps a buffer of another PE once no BufferRef holds it. Without this call it stays mapped
+  /// for later operations, even after its owner has unregistered it. No effect if it is not open.
   void close(const BufferDescriptor& buffer);
   /// How many buffers of other PEs are open here.
   std::size_t open_count() const;

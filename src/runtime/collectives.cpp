@@ -12,8 +12,8 @@ namespace shmemctl {
 
 namespace {
 
-/// Where not all members are mapped: up to here a tree's log2 n steps cost less than the two passes
-/// over the network of a scatter and a gather.
+/// If not all members are mapped: up to this size the log2 n steps of a tree cost less than the two
+/// passes over the network of a scatter and an allgather.
 constexpr std::size_t tree_bytes = std::size_t{64} << 10;
 
 void copy_here(void* target, const void* source, std::size_t size_bytes) {
@@ -48,8 +48,9 @@ void Collectives::broadcast(TeamId team, void* target, const void* source, std::
   teams_.sync(team);
 }
 
-/// Binomial tree: numbered from the root, a member's parent is its number without its lowest one
-/// bit. Only the parent writes the cell that says "it is there", once in each broadcast.
+/// Binomial tree: members are numbered from the root, and a member's parent has its number without
+/// the lowest 1 bit. Only the parent writes the cell that signals the arrival of the data, once in
+/// each broadcast.
 void Collectives::broadcast_by_tree(TeamId team, void* target, const void* source,
                                     std::size_t size_bytes, int root) {
   Rma& rma = teams_.rma();
@@ -69,8 +70,8 @@ void Collectives::broadcast_by_tree(TeamId team, void* target, const void* sourc
 }
 
 /// Scatter and allgather: each member gets one part from the root and puts it to all others, so the
-/// root sends every byte twice, whatever the team's size. No member writes to the root and none
-/// reads from another member, so the two steps may overlap.
+/// root sends about 2 * size_bytes, whatever the team's size. No member writes to the root, and
+/// members read only from the root, so the two steps may overlap.
 void Collectives::broadcast_by_parts(TeamId team, void* target, const void* source,
                                      std::size_t size_bytes, int root) {
   Rma& rma = teams_.rma();
@@ -91,7 +92,7 @@ void Collectives::broadcast_by_parts(TeamId team, void* target, const void* sour
   rma.quiet();
 }
 
-/// Begins with the next member, so that not all write to one at the same time.
+/// Begins with the next member, so that the members do not all write to the same one at once.
 void Collectives::put_to_all(TeamId team, std::byte* target, const std::byte* source,
                              std::size_t size_bytes) {
   const int n = teams_.n_pes(team), me = teams_.my_pe(team);
@@ -145,16 +146,16 @@ void Collectives::alltoall(TeamId team, void* target, const void* source, std::s
 namespace {
 
 /// The team's scratch memory during a reduction.
-constexpr std::size_t block_bytes = std::size_t{8} << 10; ///< fits the first cache twice
-/// Up to here reading all arrays costs a member less than handing shares of the result to others.
+constexpr std::size_t block_bytes = std::size_t{8} << 10; ///< two blocks fit into the L1 cache
+/// Up to this size it costs a member less to read all arrays than to exchange shares of the result.
 constexpr std::size_t small_bytes = std::size_t{4} << 10;
 constexpr std::size_t accumulator_at = small_bytes;
 constexpr std::size_t fetched_at = accumulator_at + block_bytes;
 constexpr std::size_t fetched_blocks = 16; ///< gets in flight at once
 static_assert(fetched_at + fetched_blocks * block_bytes <= limits::team_scratch_bytes);
 
-/// Combines a range of all members' arrays, block by block, in team order. Members that are mapped
-/// are read in place, once; others' blocks are fetched into the scratch memory.
+/// Combines a range of all members' arrays, block by block, in team order. Arrays of members that
+/// are mapped are read in place, once; blocks of other members are fetched into scratch memory.
 class Reducer {
 public:
   Reducer(Teams& teams, TeamId team, const std::byte* source, std::size_t element_size,
@@ -171,7 +172,7 @@ public:
   std::size_t block_elements() const { return block_bytes / element_size_; }
   std::byte* accumulator() const { return area_.scratch + accumulator_at; }
 
-  /// `to` must not be one of the members' blocks.
+  /// Combines one block into `to`, which must not be one of the members' blocks.
   void block(std::byte* to, std::size_t first, std::size_t elements) {
     fetched_end_ = 0;
     for (std::size_t member = 0; member < mapped_.size(); ++member) {
@@ -185,7 +186,7 @@ public:
   }
 
 private:
-  /// A block of a member that is not mapped. Fetches those of the next ones too.
+  /// A block of a member that is not mapped. Also fetches the blocks of the next such members.
   const std::byte* fetched(std::size_t member, std::size_t first, std::size_t elements) {
     if (member >= fetched_end_) {
       places_.assign(mapped_.size(), nullptr);
@@ -217,8 +218,8 @@ private:
   std::size_t fetched_end_ = 0;          ///< members before this one have been fetched
 };
 
-/// The elements that member `me` of n reduces for all: whole cache lines, so that no line has two
-/// writers.
+/// The elements that member `me` of `n` reduces for all members: whole cache lines, so that no line
+/// has two writers.
 struct Share {
   std::size_t first, elements;
 };
@@ -260,8 +261,8 @@ bool Collectives::reduce(TeamId team, void* target, const void* source, std::siz
 }
 
 /// Each member reduces its share of the elements and puts the result to all others: every source is
-/// read once, every target is written once. Also in place: only one member reads a given share of
-/// any source, and it overwrites only what it has read.
+/// read once, every target is written once. This also works in place: only one member reads a given
+/// share of any source, and it overwrites only elements that it has read.
 void Collectives::reduce_large(TeamId team, std::byte* target, const std::byte* source,
                                std::size_t elements, std::size_t size, ReduceKernel kernel) {
   const Share share = share_of(static_cast<std::size_t>(teams_.my_pe(team)),
@@ -273,7 +274,7 @@ void Collectives::reduce_large(TeamId team, std::byte* target, const std::byte* 
     const std::size_t count = std::min(block, share.elements - done);
     std::byte* result = target + first * size;
     if (target == source) {
-      // This member's own source takes its turn in team order.
+      // This member's own source, which is also the target, is combined in team order too.
       reducer.block(reducer.accumulator(), first, count);
       std::memcpy(result, reducer.accumulator(), count * size);
     } else {
@@ -327,7 +328,7 @@ void copy_elements(const StridedBlock& block, std::byte* to) {
                 element_bytes);
 }
 
-/// Copies of a length that the compiler knows, where it is a usual one.
+/// Uses copies of a compile-time size for the usual element sizes.
 void copy_elements(const StridedBlock& block, std::byte* to) {
   switch (block.element_bytes) {
   case 1:
@@ -347,8 +348,8 @@ void copy_elements(const StridedBlock& block, std::byte* to) {
   }
 }
 
-/// To a member that is not mapped here. Elements that follow each other at the target are packed
-/// into the scratch memory; others go one by one.
+/// Puts the block to a member that is not mapped here. Elements that are contiguous in the target
+/// are packed in scratch memory; others are put one by one.
 void put_elements(const StridedBlock& block, Rma& rma, int pe, TeamSync& area) {
   if (block.target_step_bytes != block.element_bytes ||
       block.element_bytes > limits::team_scratch_bytes) {

@@ -1,4 +1,4 @@
-// Host collectives on any team, over one-sided operations, so that any transport carries them.
+// Host collectives on any team. They use only one-sided operations, so they work on any transport.
 #pragma once
 
 #include <cstddef>
@@ -29,31 +29,33 @@ enum class ReduceOp : std::uint8_t { bit_and, bit_or, bit_xor, minimum, maximum,
 
 /// `source` and `target` are symmetric addresses. Each call is collective over the team, starts
 /// with a sync (buffers are ready on all members) and ends with one (results are in place). Sizes
-/// are in bytes of one PE's contribution and may be 0. Reductions combine members in team order, so
-/// that every PE gets the same bits. All throw Error (usage) on PEs that are not members, and the
-/// errors of the transports. Algorithms and costs: docs/explanation/teams.md.
+/// are those of one PE's contribution, in bytes, and may be 0. Reductions combine members in team
+/// order, so that every PE gets the same bits. All calls throw Error (usage) on PEs that are not
+/// members, and the errors of the transports. Algorithms and costs: docs/explanation/teams.md.
 class Collectives {
 public:
   explicit Collectives(Teams& teams) : teams_(teams) {}
 
   /// Completes this PE's puts, then syncs (shmem_barrier_all on the world team).
   void barrier(TeamId team);
-  /// The root's target is written too. In place (target == source) is legal.
+  /// Also writes the root's target. In place (target == source) is allowed.
   void broadcast(TeamId team, void* target, const void* source, std::size_t size_bytes, int root);
-  /// Concatenates contributions of any size in team order. A contribution may already lie at its
+  /// Concatenates contributions of any size in team order. A contribution may already be at its
   /// final position in the target; otherwise the buffers must not overlap.
   void collect(TeamId team, void* target, const void* source, std::size_t size_bytes);
   void fcollect(TeamId team, void* target, const void* source, std::size_t size_bytes);
   void alltoall(TeamId team, void* target, const void* source, std::size_t block_bytes);
-  /// Strides in elements, at least 1, as in OpenSHMEM: element i of block b is at
+  /// As in OpenSHMEM, strides are in elements and at least 1: element i of block b is at
   /// (b * elements + i) * stride.
   void alltoalls(TeamId team, void* target, const void* source, std::ptrdiff_t target_stride,
                  std::ptrdiff_t source_stride, std::size_t elements, std::size_t element_bytes);
-  /// In place (target == source) is legal. False if the operation is not defined for the type.
+  /// In place (target == source) is allowed. Returns false if the operation is not defined for the
+  /// type.
   bool reduce(TeamId team, void* target, const void* source, std::size_t elements, ElementType type,
               ReduceOp op);
   /// Member i gets elements [i * elements, (i + 1) * elements) of the reduction. The target may be
-  /// just these elements of the source; otherwise the buffers must not overlap.
+  /// exactly these elements of the source; otherwise the buffers must not overlap. Returns false as
+  /// reduce() does.
   bool reduce_scatter(TeamId team, void* target, const void* source, std::size_t elements,
                       ElementType type, ReduceOp op);
 

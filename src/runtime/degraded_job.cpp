@@ -11,11 +11,14 @@ namespace shmemctl {
 
 namespace {
 
-/// How long a late PE is left alone before it is probed, and the time between two probes.
+/// The time before a late PE is probed for the first time, and the time between two probes.
 constexpr std::chrono::milliseconds first_pause{200}, pause{1000};
-/// A running failure detector responds within a millisecond, later on an oversubscribed machine.
+/// A PE counts as silent if it does not respond within this time, or this share of the timeout if
+/// that is shorter. A running failure detector responds within a millisecond, later on an
+/// oversubscribed machine.
 constexpr double max_silence_s = 2, silence_share = 0.25;
-/// The other PEs' deadlines have to be later than the lateness.
+/// Share of the timeout after which a PE that responds counts as late. Less than 1, so that PE 0
+/// decides before the other PEs' deadlines.
 constexpr double lateness_share = 0.5;
 
 std::uint64_t load(const std::uint64_t& word) {
@@ -29,12 +32,12 @@ struct DegradedJob::Memory {
   struct Release {
     std::uint64_t lost, decision;
   };
-  // On PE 0, by PE; the size is there before the number.
+  // On PE 0, written by each PE at its index; the size is visible before the barrier number.
   std::uint64_t arrived[max_pes], sizes[max_pes];
-  // On every PE, by PE 0; the release is there before its number.
+  // On every PE, written by PE 0; the release is visible before its barrier number.
   Release released;
   std::uint64_t released_number;
-  // What this PE sends.
+  // The sources of this PE's puts and of others' gets.
   std::uint64_t own_size;
   Release own_release;
   std::byte text[chunk_bytes];
@@ -62,7 +65,8 @@ std::uint64_t DegradedJob::barrier(const char* step, std::uint64_t size,
   rma_.put_signal(&memory_.sizes[me], &memory_.own_size, sizeof size, &memory_.arrived[me], number_,
                   SignalOp::set, 0);
   rma_.wait([this] { return load(memory_.released_number) >= number_; }, step, 0);
-  if (load(memory_.released_number) > number_) // PE 0 waits with this for all remaining PEs
+  // PE 0 releases a later barrier only after all survivors have arrived there, so this PE is lost.
+  if (load(memory_.released_number) > number_)
     throw_excluded();
   lost_ = memory_.released.lost;
   if (is_lost(rma_.pe()))
@@ -77,8 +81,8 @@ std::uint64_t DegradedJob::release(const char* step, const std::function<std::ui
       await(pe, step, begin);
   memory_.own_release = {lost_, decide()};
   for (int pe = 1; pe < rma_.n_pes(); ++pe)
-    // A PE that was declared lost still finds out when it arrives, unless the put needs a network
-    // that would have to be waited for.
+    // A PE that was declared lost is also released, so that it learns of it if it arrives later;
+    // but not over a network, because PE 0 would have to wait for that put.
     if (!is_lost(pe) || rma_.direct(&memory_, pe))
       rma_.put_signal(&memory_.released, &memory_.own_release, sizeof memory_.own_release,
                       &memory_.released_number, number_, SignalOp::set, pe);
@@ -163,7 +167,7 @@ std::vector<std::string> split_gathered(const std::string& all, int n_pes) {
   return texts;
 }
 
-/// In chunks, with a barrier before each; PE 0 fetches them.
+/// PE 0 gets the texts in chunks, with a barrier before each chunk.
 /// @return on PE 0 the texts of all PEs
 std::vector<std::string> DegradedJob::gather_on_first(const std::string& text) {
   std::vector<std::string> texts(static_cast<std::size_t>(rma_.n_pes()));
@@ -187,19 +191,19 @@ std::vector<std::string> DegradedJob::gather_on_first(const std::string& text) {
   bool more = true;
   while (more) {
     const std::size_t left = text.size() - at, size = std::min(left, chunk_bytes);
-    if (rma_.pe() != 0 && size > 0) // PE 0's is still being read from the gathering before
+    if (rma_.pe() != 0 && size > 0) // other PEs may still read PE 0's `text` of the last broadcast
       std::memcpy(memory_.text, text.data() + at, size);
     at += size;
     more = barrier("gathering what each PE has to say", left, fetch) != 0;
   }
   texts[0] = text;
   for (int pe = 1; pe < rma_.n_pes(); ++pe)
-    if (is_lost(pe)) // in the middle of its text
+    if (is_lost(pe)) // its text may be incomplete
       texts[static_cast<std::size_t>(pe)].clear();
   return texts;
 }
 
-/// PE 0's text at all PEs.
+/// Returns PE 0's text on all PEs.
 std::string DegradedJob::broadcast(std::string text) {
   if (rma_.n_pes() == 1)
     return text;
@@ -208,7 +212,7 @@ std::string DegradedJob::broadcast(std::string text) {
   std::size_t at = 0;
   std::uint64_t left = 0;
   do {
-    // A PE that has arrived here has fetched the chunk before.
+    // A PE that has arrived at this barrier has fetched the previous chunk.
     left = barrier("spreading what all PEs have said", 0, [&] {
       const std::size_t rest = text.size() - at;
       std::memcpy(memory_.text, text.data() + at, std::min(rest, chunk_bytes));

@@ -38,7 +38,7 @@ std::vector<std::string> BootstrapExchange::alltoall(const std::vector<std::stri
     throw Error(ExitCode::unavailable, "connection data", "exchange",
                 "a PE announced " + std::to_string(longest) + " bytes",
                 "run the same version of shmemctl on all hosts");
-  // Each block begins with its text's length, since texts may hold any byte.
+  // Each block begins with the length of its text, since texts may contain any byte.
   const std::size_t block_bytes = sizeof(std::uint64_t) + static_cast<std::size_t>(longest);
   std::string out(n_pes * block_bytes, '\0'), in(n_pes * block_bytes, '\0');
   for (std::size_t pe = 0; pe < n_pes; ++pe) {

@@ -6,10 +6,10 @@
 
 namespace shmemctl {
 
-/// Not thread safe, like the bootstrap. Each text is at most 1 MiB.
+/// Not thread safe, like the bootstrap. Each text may have at most 1 MiB.
 class BootstrapExchange final : public Exchange {
 public:
-  /// The bootstrap must outlive this object. @param deadline of all calls together
+  /// The bootstrap must outlive this object. @param deadline applies to all calls together
   BootstrapExchange(Bootstrap& bootstrap, Deadline deadline)
       : bootstrap_(bootstrap), deadline_(deadline) {}
 
@@ -21,8 +21,8 @@ private:
   Deadline deadline_;
 };
 
-/// Collective: makes a region known to transports, and their keys for it to all PEs. Every PE gives
-/// the same transports in the same order. Throws Error.
+/// Collective: registers a region with transports, and exchanges their keys for it among all PEs.
+/// Every PE must pass the same transports in the same order. Throws Error.
 void register_region(const std::vector<Transport*>& transports, const RegionView& region,
                      Exchange& exchange);
 

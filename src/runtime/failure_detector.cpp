@@ -20,12 +20,13 @@ namespace failure_detector {
 namespace {
 
 constexpr double announce_limit_s = 0.2;
-/// How long the notice of a failure may take that a bootstrap has seen the effect of.
+/// How long to wait for the notice of a failure after its effect was seen, such as an error of the
+/// bootstrap.
 constexpr std::chrono::milliseconds notice_time{300};
 /// How long a PE waits for another one to print the job's failure, before it does so itself.
 constexpr std::chrono::seconds print_limit{2};
 
-/// How connecting went on one PE.
+/// The result of connecting on one PE.
 struct Verdict {
   enum class Kind : char { good, cannot_connect, not_connected };
   Kind kind = Kind::good;
@@ -44,7 +45,8 @@ bool over_unix(const AddressBook& addresses) {
   });
 }
 
-/// The PE that could not connect knows why; the one that waited for it does not.
+/// The verdict to report, or nullptr if all are good. A PE that could not connect knows why; a PE
+/// that waited for another one's connection does not.
 const Verdict* worst(const std::vector<Verdict>& verdicts) {
   for (const Verdict::Kind kind : {Verdict::Kind::cannot_connect, Verdict::Kind::not_connected})
     for (const Verdict& verdict : verdicts)
@@ -53,7 +55,7 @@ const Verdict* worst(const std::vector<Verdict>& verdicts) {
   return nullptr;
 }
 
-/// Collective. Words go round only if there are any: usually a byte of each PE does.
+/// Collective. Texts are exchanged only if a verdict is bad; usually one byte of each PE suffices.
 std::vector<Verdict> gather_verdicts(Bootstrap& bootstrap, const Verdict& own,
                                      const Deadline& deadline) {
   std::vector<Verdict> verdicts;
@@ -79,7 +81,7 @@ void say_hello(Socket& socket, const State& state, int peer, const Deadline& dea
                 "another process listens at its address", "start the job again");
 }
 
-/// The waits of a bootstrap ask the failure detector as long as this lives.
+/// While it exists, the waits of the bootstrap check the job's health.
 class Watched {
 public:
   Watched(Bootstrap& bootstrap, JobHealth& health) : bootstrap_(bootstrap) {
@@ -93,7 +95,7 @@ private:
   Bootstrap& bootstrap_;
 };
 
-/// Errors after connecting do not say which address was in use.
+/// Adds the address to the error, unless it contains it: errors after connecting do not name it.
 Error at_address(const Error& error, const SocketAddress& address) {
   const std::string text = address.text();
   if (error.message().find(text) != std::string::npos)
@@ -130,9 +132,9 @@ void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings
     verdict = make_verdict(Verdict::Kind::cannot_connect,
                            state_->describe(state_->rank()) + ": " + error.message());
   }
-  // A PE that brought a problem announces it and leaves as soon as it has all verdicts. Where they
-  // are still on their way, the job has failed by then, with what it has announced; all are
-  // connected, so this detector serves as any other whose job fails.
+  // A PE that failed before its bring-up announces its problem and leaves as soon as it has all
+  // verdicts. On a PE that is still waiting for verdicts, the job has then already failed with that
+  // announcement. All PEs are connected, so this detector works like that of any job that fails.
   std::vector<Verdict> verdicts;
   try {
     const Watched watched(bootstrap, *this);
@@ -151,14 +153,13 @@ void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings
                                    "or name an interface in SHMEMCTL_BOOTSTRAP_UID_SOCK_IFNAME"));
 }
 
-/// The best address comes first, so if none works its error is the one to report.
+/// The best address comes first; if none works, its error is reported.
 void TreeFailureDetector::connect_to(int peer, const Deadline& deadline) {
   const WaitCheck check = [this] { state_->check(); };
   const std::vector<SocketAddress>& known = addresses_[static_cast<std::size_t>(peer)];
   std::optional<Error> first_problem;
   for (std::size_t i = 0; i < known.size(); ++i) {
-    // Time that an address does not use because it fails at once is available to the following
-    // ones.
+    // If an address fails at once, the time that it does not use is left for the next addresses.
     const double share_s = deadline.remaining_s() / static_cast<double>(known.size() - i);
     const Deadline share = deadline.at_most(std::chrono::duration<double>(share_s));
     try {
@@ -287,7 +288,7 @@ std::unique_ptr<TreeFailureDetector> start(Bootstrap& bootstrap, const Secret& s
     made->connect(bootstrap, settings, deadline);
   } catch (const Error& error) {
     if (error.printed())
-      made->goodbye(); // all PEs know the error: when the others leave, that is not the next error
+      made->goodbye(); // all PEs know the error, so it is no failure when the others leave
     else
       made->announce(error, phase::failure_detector);
     throw;
@@ -304,12 +305,12 @@ Error printed_once(Bootstrap& bootstrap, const ErrorPrinter& printer, Error erro
     printer(error);
     error.mark_printed();
   }
-  try { // also without a printer: other PEs take a PE that leaves early for an error
+  try { // also without a printer: a PE that leaves early causes an error on other PEs
     bootstrap.barrier(Deadline::after(failure_detector::print_limit));
     if (printer)
       error.mark_printed();
   } catch (const Error&) {
-    // PE 0 may not have printed it: the caller does.
+    // PE 0 may not have printed it, so the caller prints.
   }
   return error;
 }
@@ -319,7 +320,7 @@ std::unique_ptr<FailureDetector> FailureDetector::start(
     std::vector<std::string> host_names, const Deadline& deadline, ErrorPrinter printer) {
   failure_detector::Settings settings;
   settings.printer = std::move(printer);
-  // If a start gets more time, it is expected to be slow: many PEs on few cores.
+  // A longer deadline indicates that a slow start is expected: many PEs on few cores.
   settings.connect_limit_s = std::max(settings.connect_limit_s, deadline.remaining_s() / 3);
   return failure_detector::start(bootstrap, secret, my_addresses, std::move(host_names), settings,
                                  deadline);
@@ -360,8 +361,8 @@ bool same_network(const ListenAddresses& left, const ListenAddresses& right) {
          left.network_namespace != 0;
 }
 
-/// Whether PEs are in several network namespaces. Then each of them has others that are not in its
-/// own.
+/// Whether PEs are in several network namespaces, so that for each PE some others are in another
+/// namespace.
 bool several_networks(const std::vector<ListenAddresses>& all) {
   return std::any_of(all.begin(), all.end(),
                      [&all](const ListenAddresses& pe) { return !same_network(pe, all.front()); });
@@ -376,14 +377,15 @@ bool has_address(const ListenAddresses& pe, bool over_unix) {
   });
 }
 
-/// An abstract Unix name is seen by all processes of one network namespace of one kernel.
+/// Whether all PEs can connect through abstract Unix names, which are visible to all processes of
+/// one network namespace of one kernel.
 bool all_over_unix(const std::vector<ListenAddresses>& all) {
   return !several_networks(all) &&
          std::all_of(all.begin(), all.end(),
                      [](const ListenAddresses& pe) { return has_address(pe, true); });
 }
 
-/// What this PE tries for another one.
+/// The addresses that this PE tries in order to connect to another PE.
 std::vector<SocketAddress> addresses_for(const ListenAddresses& local, const ListenAddresses& other,
                                          bool over_unix) {
   std::vector<std::string> texts = other.addresses;
@@ -422,7 +424,7 @@ AddressBook Listeners::exchange(Bootstrap& bootstrap, const std::vector<std::str
   const bool several = several_networks(all);
   AddressBook addresses;
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
-    // Decided from what all have said alone, so that all PEs decide alike.
+    // Decided only from the exchanged data, so that all PEs decide alike.
     if (!over_unix &&
         !(several ? reachable_from_elsewhere(all[pe].addresses) : has_address(all[pe], false)))
       throw printed_once(
@@ -462,7 +464,7 @@ std::vector<int> connects_to(int rank, int size) {
 
 std::vector<int> accepts_from(int rank, int size) {
   std::vector<int> accepted;
-  // PE 1's sibling, the children, and theirs: ascending.
+  // For PE 1 its sibling; then the children and grandchildren, ascending.
   for (const long long other : {rank == 1 ? 2LL : 0LL, 2LL * rank + 1, 2LL * rank + 2,
                                 4LL * rank + 3, 4LL * rank + 4, 4LL * rank + 5, 4LL * rank + 6})
     if (other > rank && other < size)

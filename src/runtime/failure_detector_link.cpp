@@ -72,7 +72,7 @@ void Link::flush() {
 
 Ending Link::receive(const std::function<void(Message)>& take) {
   std::array<char, max_frame_bytes> buffer;
-  // A neighbour that sends without end must not keep the others waiting.
+  // Bounded, so that a neighbour that sends without end does not keep the others waiting.
   for (int run_once = 0; run_once < 16; ++run_once) {
     if (Ending ending = decode_received(take))
       return ending;

@@ -13,21 +13,21 @@
 
 namespace shmemctl::failure_detector {
 
-/// A connection over TCP on which nothing was heard for so long is probed: all that an idle failure
-/// detector sends.
+/// Time without received data after which a TCP connection is probed. An idle failure detector
+/// sends nothing else.
 inline constexpr int probe_after_s = 5;
 
 /// Sets TCP keepalive so that the loss of the other host (power, cable) is detected within about 15
 /// s. No effect on Unix sockets.
 void watch_for_silence(const Socket& socket);
 
-/// Prefix of the reason for a connection whose other process may still run.
+/// Prefix of an Ending after which the other process may still be running.
 inline constexpr std::string_view out_of_reach = "its host is out of reach";
 
 /// The reason why a connection ended; nothing while it is open.
 using Ending = std::optional<std::string>;
 
-/// An open connection to a neighbour that has shown the secret.
+/// An open connection to a neighbour that has proven that it knows the secret.
 class Link {
 public:
   /// @param received bytes already read from the socket after the first message
@@ -40,17 +40,18 @@ public:
     if (!write_closed_)
       unsent_ += encode(message);
   }
-  /// Only if nothing waits to be sent and this phase was not sent yet: a neighbour that does not
-  /// read gets the newest phase when it reads again, and costs no memory until then.
+  /// Queues the phase if nothing is unsent and this phase was not sent yet: a neighbour that does
+  /// not read gets only the newest phase when it reads again, and uses no memory until then.
   void offer_phase(const PhaseNotice& phase);
-  /// Sends as much as the kernel accepts. A send error is ignored here: data that the peer sent
-  /// before is still to be read, and the read will report the error.
+  /// Sends as much as the kernel accepts. Ignores send errors, because data that the peer sent
+  /// before must still be read, and receive() will then report the error.
   void flush();
   bool has_unsent() const { return !unsent_.empty(); }
 
-  /// Hands every message that has arrived to `take`.
+  /// Passes every message that has arrived to `take`.
   Ending receive(const std::function<void(Message)>& take);
-  /// Empties the receive buffer: closing a socket that holds unread data may destroy what was sent.
+  /// Empties the receive buffer: if a socket is closed with unread data, data that was sent before
+  /// may be lost.
   void drain();
 
 private:
@@ -63,8 +64,9 @@ private:
   std::optional<std::uint32_t> phase_sent_;
 };
 
-/// An accepted connection that has not authenticated yet: it sends a ConnectionRequest, gets a
-/// Challenge, and its next message decides. Holds few bytes, for a short time.
+/// An accepted connection that has not authenticated yet: the peer sends a ConnectionRequest, gets
+/// a Challenge, and its next message must prove that it knows the secret. Stores few bytes, for a
+/// short time.
 class PendingConnection {
 public:
   using Clock = std::chrono::steady_clock;
@@ -73,13 +75,13 @@ public:
   int descriptor() const { return socket_.descriptor(); }
   Clock::duration age() const { return Clock::now() - since_; }
 
-  /// Reads what has arrived, and answers a ConnectionRequest. `complete` only for the Hello or
-  /// Query that follows; garbage also if the peer has closed the connection.
+  /// Reads what has arrived, and answers a ConnectionRequest. Returns `complete` only after the
+  /// Hello or Query that follows it, and `garbage` also if the peer has closed the connection.
   Decoding receive();
   const Message& message() const { return message_; }
-  /// Once a message is complete.
+  /// Valid once receive() has returned `complete`.
   const Handshake& handshake() const { return *handshake_; }
-  /// Sends what fits at once.
+  /// Sends the message without waiting; what does not fit into the socket buffer is dropped.
   void answer(const Message& message);
   Socket take_socket() { return std::move(socket_); }
   std::string take_rest() { return std::move(received_); }
@@ -88,7 +90,7 @@ private:
   Socket socket_;
   std::string received_;
   Message message_ = Goodbye{};
-  std::optional<Handshake> handshake_; ///< set by its ConnectionRequest
+  std::optional<Handshake> handshake_; ///< set by the peer's ConnectionRequest
   Clock::time_point since_ = Clock::now();
 };
 

@@ -85,7 +85,7 @@ Error job_cannot_continue(const Failure& failure) {
   return Error(failure.code, "job", "continue", failure.message, failure.fix);
 }
 
-/// PE 0, but for a failure that PE 0 may not be there to print.
+/// PE 0, unless PE 0 was lost or does not respond, so that it may be unable to print.
 int printing_pe(const Failure& failure) {
   return failure.pe == 0 && !failure.error ? 1 : 0;
 }

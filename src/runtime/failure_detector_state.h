@@ -1,5 +1,5 @@
-// What one PE knows of the job: shared by its failure detector's thread and the threads that call
-// the API.
+// What one PE knows about the job: shared by the failure detector's thread and the threads that
+// call the API.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ public:
   /// "PE 3 (host a)".
   std::string describe(int pe) const;
 
-  // What this PE does.
+  // The state of this PE.
   void enter_phase(const std::string& name);
   PhaseNotice phase() const;
   void set_step(const std::string& step);
@@ -36,38 +36,39 @@ public:
   /// The reply to a Query.
   Status status(int about) const;
 
-  // What the neighbours do, as far as they said.
+  // The state of the neighbours, as far as they have reported it.
   void note_phase(int pe, PhaseNotice phase);
   std::optional<PhaseNotice> phase_of(int pe) const;
 
-  /// Keeps the first failure: true if this was it. check() does not throw it before publish().
+  /// Stores the failure and returns true if it is the first; otherwise ignores it. check() does not
+  /// throw it before publish().
   bool propose(Failure failure);
   /// From now on check() throws the proposed failure.
   void publish() noexcept { failed_.store(true, std::memory_order_release); }
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
-  /// Throws what was published.
+  /// Throws the failure if it is published.
   void check() const {
     if (failed())
       throw_failure();
   }
-  /// What was proposed.
+  /// The proposed failure, published or not; nullptr if there is none.
   std::unique_ptr<Failure> failure() const;
 
   /// Whether one PE prints for all.
   bool has_printer() const { return static_cast<bool>(printer_); }
-  /// Prints the failure if this PE is the one to do so and has not yet, and notes that. True if it
-  /// did.
+  /// If this PE is the one that prints the failure and has not done so yet, prints it, calls
+  /// note_printed() and returns true.
   bool print(const Failure& failure);
-  /// A PE, maybe this one, has printed this.
+  /// Stores that a PE, possibly this one, has printed this failure, unless one is already stored.
   void note_printed(Failure failure);
-  /// What was noted first.
+  /// The failure that note_printed() has stored; nullptr if there is none.
   std::unique_ptr<Failure> printed() const;
 
   /// From now on neighbours may leave.
   void say_goodbye() noexcept { leaving_.store(true, std::memory_order_release); }
   bool leaving() const noexcept { return leaving_.load(std::memory_order_acquire); }
 
-  /// From now on PEs may die, but for PE 0.
+  /// From now on PEs other than PE 0 may die.
   void allow_loss() noexcept { loss_allowed_.store(true, std::memory_order_release); }
   bool may_die(int pe) const noexcept {
     return pe != 0 && loss_allowed_.load(std::memory_order_acquire);
@@ -78,7 +79,7 @@ public:
 
 private:
   [[noreturn]] void throw_failure() const;
-  /// As the PE that failed would print it.
+  /// The error as the PE that failed would print it.
   Error error_of(const Failure& failure) const;
 
   const int rank_, size_;

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t max_pending = 128;
 constexpr auto stranger_lifetime = 5s; // several round trips of a slow network
-/// When all slots are in use, a pending connection that has been silent for this long is dropped.
+/// When all slots are in use, pending connections that are older than this are dropped.
 constexpr auto stranger_timeout = 100ms;
 constexpr auto accept_pause = 100ms;
 constexpr double last_flush_s = 0.2;
@@ -73,7 +73,7 @@ bool Thread::wait_printed(const Deadline& deadline) {
 
 void Thread::wake() noexcept {
   const std::uint64_t one = 1;
-  // The write can only fail if the eventfd's counter is full, and then the thread is awake.
+  // The write can only fail if the eventfd's counter is full, and then the thread will wake anyway.
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
 }
 
@@ -152,7 +152,8 @@ bool Thread::is_linked(int peer) {
   return linked_.count(peer) != 0;
 }
 
-/// Forwards before it publishes: a PE whose main thread ends at the news has passed it on by then.
+/// Forwards a failure before it publishes it, so that a PE whose main thread ends because of the
+/// failure has already forwarded it.
 void Thread::notify_links() {
   const std::unique_ptr<Failure> failure = failure_sent_ ? nullptr : state_.failure();
   const bool leaves = !goodbye_sent_ && state_.leaving();
@@ -173,15 +174,17 @@ void Thread::notify_links() {
       const std::lock_guard lock(mutex_);
       changed_.notify_all();
     }
-    // Here rather than on the main thread, which may be busy with something else for long. Of an
-    // interrupted PE the main threads tell: a signal to all PEs ends them without a word.
+    // Printed here because the main thread may be busy for long. If a PE was interrupted by a
+    // signal, the main threads print (await_printed()): a signal that was sent to all PEs ends them
+    // without a message.
     if (failure->code != ExitCode::interrupted)
       state_.print(*failure);
   }
   notify_printed();
 }
 
-/// Tells the neighbours before this PE's main thread, which may end at that.
+/// Notifies the neighbours before this PE's main thread, because that thread may then end the
+/// process.
 void Thread::notify_printed() {
   const std::unique_ptr<Failure> printed = printed_sent_ ? nullptr : state_.printed();
   if (!printed)
@@ -235,7 +238,7 @@ void Thread::wait() {
 void Thread::accept_pending() {
   drop_oldest_pending();
   try {
-    // Not without end: a flood of connections must not hold up the news.
+    // Bounded, so that a flood of connections does not delay notices.
     std::size_t left = max_pending;
     for (Listener& listener : listeners_)
       while (accepting() && left-- > 0) {
@@ -247,7 +250,7 @@ void Thread::accept_pending() {
           pending_.pop_back();
       }
   } catch (const Error& error) {
-    // Out of descriptors or memory: the queue of the listener waits until there are some.
+    // Out of descriptors or memory: connections stay in the listener's queue for a while.
     log(LogLevel::warning, "failure detector", error.message());
     accept_again_at_ = Clock::now() + accept_pause;
   }
@@ -265,7 +268,8 @@ void Thread::read_pending() {
   pending_.remove_if([this](PendingConnection& pending) { return !handle(pending); });
 }
 
-/// False when the connection is done with: answered, taken over, or not of this job.
+/// Returns false if the connection can be removed: it was answered, taken over, or is not of this
+/// job.
 bool Thread::handle(PendingConnection& pending) {
   const Decoding state = pending.receive();
   if (state == Decoding::incomplete)
@@ -286,8 +290,8 @@ bool Thread::handle(PendingConnection& pending) {
   return false;
 }
 
-/// A neighbour that connects again has not received the Welcome on its previous connection and has
-/// abandoned it: this connection replaces that one.
+/// If a neighbour connects again, it has not received the Welcome on its previous connection and
+/// has abandoned it; the new connection replaces the old one.
 void Thread::welcome(PendingConnection& pending, const Hello& hello) {
   if (accepts_from_.count(hello.rank) == 0 || is_linked(hello.rank)) {
     log(LogLevel::debug, "failure detector",

@@ -28,12 +28,12 @@ public:
   Thread(State& state, std::vector<Listener> listeners, const std::vector<int>& accepts_from);
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
-  /// Sends what is unsent, for at most 200 ms, and closes everything.
+  /// Sends the remaining data, for at most 200 ms, and closes everything.
   ~Thread();
 
   /// Takes over a connection that this PE opened and whose Welcome has arrived.
   void add_link(int peer, Socket socket);
-  /// Waits until all of `peers` are linked. Ends early when the job fails. @return the first peer
+  /// Waits until all of `peers` are linked; returns early if the job fails. @return the first peer
   /// that is not linked, or -1
   int wait_linked(const std::vector<int>& peers, const Deadline& deadline);
   /// Waits until the job has failed, at most until the deadline.
@@ -45,8 +45,8 @@ public:
 
   /// Makes the thread read the state again: phase, failure, goodbye.
   void wake() noexcept;
-  /// As wake(), and waits until all that follows from the state was handed to the system's sockets.
-  /// False if that took longer than the timeout.
+  /// As wake(), and waits until all resulting messages have been passed to the kernel's sockets.
+  /// Returns false if that takes longer than the timeout.
   bool hand_over(double timeout_s) noexcept;
 
 private:
@@ -70,7 +70,7 @@ private:
   void read_links();
   void handle(Link& link, Message message);
   void close_link(std::list<Link>::iterator link, const std::string& how);
-  /// Sends what the other neighbours were sent before this connection existed.
+  /// Sends the notices that the other neighbours got before this connection existed.
   void send_current_state(Link& link);
   void linked(int peer);
   bool is_linked(int peer);
@@ -86,9 +86,9 @@ private:
   std::vector<Link> new_links_;
   std::set<int> linked_; ///< peers whose connection both ends have confirmed
   std::uint64_t requested_ = 0, handed_over_ = 0;
-  bool printed_ = false; ///< the job's failure, by a PE
+  bool printed_ = false; ///< a PE has printed the job's failure
 
-  // Only the thread uses them.
+  // Used only by the thread.
   std::list<Link> links_;
   std::set<int> departed_; ///< neighbours that have sent goodbye
   std::list<PendingConnection> pending_;

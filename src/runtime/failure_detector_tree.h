@@ -1,4 +1,4 @@
-// The failure detector's tree of connections, and which addresses of a neighbour are worth trying.
+// The failure detector's tree of connections, and the choice of a neighbour's addresses to try.
 #pragma once
 
 #include <functional>
@@ -18,27 +18,27 @@ namespace shmemctl::failure_detector {
 /// The forms of an address of another host that this host can connect to.
 using ReachableForms = std::function<std::vector<SocketAddress>(const SocketAddress&)>;
 
-/// The addresses to try, in the order in which the PE offers them; texts that are not addresses are
-/// skipped. A loopback address does not lead to another machine or network namespace; a link-local
-/// one is tried only where there is no other, through each interface of this host (its scope is the
-/// name of an interface of the other host).
-/// @param same_network that PE is in this network namespace of this machine
+/// The addresses of another PE to try, in the order in which that PE offers them; texts that are
+/// not addresses are skipped. Loopback addresses are skipped if the PE is on another machine or in
+/// another network namespace. Link-local addresses are tried only if there are no others, through
+/// each interface of this host (their scope names an interface of the other host).
+/// @param same_network the PE is on this machine, in this network namespace
 std::vector<SocketAddress> addresses_to_try(const std::vector<std::string>& offered,
                                             bool same_network,
                                             const ReachableForms& forms = reachable_forms);
 
-/// Whether any of the addresses may be reached from another machine or network namespace: the same
-/// answer on every PE, whatever its interfaces are.
+/// Whether any of the addresses may be reachable from another machine or network namespace. The
+/// result does not depend on this PE's interfaces, so it is the same on every PE.
 bool reachable_from_elsewhere(const std::vector<std::string>& offered);
 
-/// The connections that `rank` opens: to its parent in the binary tree over all ranks and to its
-/// grandparent; PE 2, which has none, connects to its sibling PE 1. So no single PE, dead or
-/// stopped, cuts the others apart: its children reach its parent, and the root's children each
-/// other.
+/// The ranks to which `rank` opens connections: its parent in the binary tree over all ranks and
+/// its grandparent; PE 2, which has no grandparent, connects to its sibling PE 1 instead. So no
+/// single dead or stopped PE disconnects the others: its children are connected to its parent, and
+/// the root's children to each other.
 std::vector<int> connects_to(int rank, int size);
-/// The connections that `rank` accepts, ascending.
+/// The ranks from which `rank` accepts connections, ascending.
 std::vector<int> accepts_from(int rank, int size);
-/// Both, ascending: at most 8.
+/// All ranks that `rank` has connections with, ascending: at most 8.
 std::vector<int> neighbours(int rank, int size);
 
 // The implementation of FailureDetector, for failure_detector.cpp and its tests.
@@ -52,10 +52,12 @@ struct Settings {
 /// The listeners of this PE, and the exchange of their addresses.
 class Listeners {
 public:
-  /// On an abstract Unix name, and on each of the TCP addresses (those that fail are left out).
+  /// Listens on an abstract Unix name, and on each of the TCP addresses (those that fail are left
+  /// out).
   explicit Listeners(const std::vector<SocketAddress>& tcp_addresses);
-  /// Collective: exchanges the addresses, decides between Unix and TCP, and closes the other kind.
-  /// Throws Error (unavailable) on all PEs alike if some have no address that others can reach.
+  /// Collective: exchanges the addresses, chooses Unix or TCP, and closes the listeners of the
+  /// other kind. Throws Error (unavailable) on all PEs alike if a PE has no address that others can
+  /// reach.
   AddressBook exchange(Bootstrap& bootstrap, const std::vector<std::string>& host_names,
                        const Settings& settings, const Deadline& deadline);
   std::vector<Listener> take() { return std::move(listeners_); }
@@ -68,7 +70,8 @@ class TreeFailureDetector final : public FailureDetector {
 public:
   TreeFailureDetector(std::unique_ptr<State> state, AddressBook addresses,
                       std::vector<Listener> listeners);
-  /// Collective: opens this PE's connections, waits for the others'. Throws on all PEs alike.
+  /// Collective: opens this PE's connections and waits for those of the others. Throws on all PEs
+  /// alike.
   void connect(Bootstrap& bootstrap, const Settings& settings, const Deadline& deadline);
 
   void check() const override { state_->check(); }

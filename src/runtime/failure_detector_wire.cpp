@@ -8,7 +8,7 @@ namespace shmemctl {
 
 namespace {
 
-/// Serialized without its code and its fix, which the failure has too.
+/// Serializes the error without its code and fix, which are also in the failure.
 void serialize_error(Archive& archive, Failure& failure) {
   std::string subject, action, cause;
   Where where;
@@ -111,7 +111,7 @@ namespace {
 
 constexpr std::string_view magic = "sL";
 
-// A message's type is its place in the variant, from 1 on: what is new goes to the end.
+// A message's type is its position in the variant, from 1 on; append new messages at the end.
 constexpr char first_type = 1, last_type = std::variant_size_v<Message>;
 
 template <std::size_t at = 0>
@@ -127,7 +127,7 @@ std::optional<Message> read_body(char type, std::string_view bytes) {
   }
 }
 
-/// Where a message has its proof; nullptr if it has none.
+/// Returns the address of a message's proof; nullptr if it has none.
 struct ProofIn {
   Proof* operator()(Hello& hello) const { return &hello.proof; }
   Proof* operator()(Welcome& welcome) const { return &welcome.proof; }
@@ -156,7 +156,8 @@ bool plausible_start(std::string_view bytes) {
 
 } // namespace
 
-/// Over the whole frame with zeros instead of the proof; the type identifies the side that sent it.
+/// The proof covers the whole frame, with zeros instead of the proof itself; the message's type
+/// identifies the side that sent it.
 Proof proof_of(const Handshake& handshake, const Secret& secret, Message message) {
   if (Proof* proof = std::visit(ProofIn{}, message))
     proof->fill(0);

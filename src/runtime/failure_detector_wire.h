@@ -1,5 +1,5 @@
-// The failure detector's messages as bytes: pure functions, since anybody may connect and send
-// anything.
+// The failure detector's messages as bytes. All functions are pure and accept any input, since
+// anybody may connect and send anything.
 #pragma once
 
 #include <array>
@@ -23,15 +23,15 @@ namespace shmemctl::failure_detector {
 inline constexpr std::uint16_t wire_version = 3;
 using shmemctl::Secret;
 
-/// The first message on each connection, from the one that connected.
+/// The first message on each connection, from the connecting PE.
 struct ConnectionRequest {
   Nonce nonce{};
 };
-/// The answer to it. What is said next has to fit to both nonces.
+/// The answer to a ConnectionRequest. The proofs in later messages depend on both nonces.
 struct Challenge {
   Nonce nonce{};
 };
-/// The next message on a connection between neighbours, from the one that connected.
+/// The next message on a connection between neighbours, from the connecting PE.
 struct Hello {
   Proof proof{};
   std::int32_t rank = 0, size = 0;
@@ -44,7 +44,7 @@ struct Welcome {
 /// The next message on a connection for a query; the reply is Status, and then the connection ends.
 struct Query {
   Hello from;
-  std::int32_t about = -1; ///< PE whose last phase is wanted too, if the asked PE is its neighbour
+  std::int32_t about = -1; ///< a neighbour of the queried PE whose last phase is also queried
 };
 struct PhaseNotice {
   std::uint32_t number = 0; ///< phases entered so far, comparable between PEs
@@ -54,16 +54,16 @@ struct Goodbye {};
 struct Status {
   Proof proof{};
   PhaseNotice phase;
-  std::string step;              ///< what has run out of time; "" in between
-  std::int32_t waiting_for = -1; ///< PE; -1: nobody, or several PEs through a network
+  std::string step;              ///< the step that has timed out; "" if none has
+  std::int32_t waiting_for = -1; ///< PE; -1: none, or several PEs through a network
   bool by_network = false;       ///< the operation needs nothing from that PE's program
-  std::uint64_t calls = 0;       ///< waits begun so far
-  bool knows_other = false;      ///< the next one is filled in
+  std::uint64_t calls = 0;       ///< number of waits begun so far
+  bool knows_other = false;      ///< `other` is filled in
   PhaseNotice other;             ///< the last phase of Query::about
 };
-/// One PE has printed the job's failure; the others need not.
+/// A PE has printed the job's failure, so that the others need not.
 struct Printed {
-  Failure failure; ///< the error that it printed
+  Failure failure; ///< the printed failure
 };
 using Message = std::variant<Hello, Welcome, Query, PhaseNotice, Failure, Goodbye, Status,
                              ConnectionRequest, Challenge, Printed>;
@@ -78,18 +78,19 @@ void serialize(Archive& archive, ConnectionRequest& request);
 void serialize(Archive& archive, Challenge& challenge);
 void serialize(Archive& archive, Printed& printed);
 
-/// The proof that matches everything else in the message. Only Hello, Query, Welcome and Status
-/// have one; other messages never count as proven.
+/// The proof over all other contents of the message. Only Hello, Query, Welcome and Status contain
+/// a proof; other messages never count as proven.
 Proof proof_of(const Handshake& handshake, const Secret& secret, Message message);
 bool is_proven(const Handshake& handshake, const Secret& secret, const Message& message);
 
-/// The message with its proof.
+/// Each returns the message with its proof.
 Hello proven(const Handshake& handshake, const Secret& secret, Hello hello);
 Query proven(const Handshake& handshake, const Secret& secret, Query query);
 Welcome proven(const Handshake& handshake, const Secret& secret, Welcome welcome);
 Status proven(const Handshake& handshake, const Secret& secret, Status status);
 
-/// Status::waiting_for and by_network as one number: -1 is no PE, -2 several PEs through a network.
+/// Status::waiting_for and by_network as one number: -1 means no PE, -2 several PEs through a
+/// network, -3 - P PE P through a network.
 constexpr std::int32_t encode_wait(std::int32_t peer, bool by_network) {
   return by_network ? -3 - peer : peer;
 }
@@ -98,23 +99,23 @@ constexpr void decode_wait(Status& status, std::int32_t number) {
   status.waiting_for = status.by_network ? -3 - number : number;
 }
 
-/// Texts are cut at these lengths by encode(); decode() takes no longer ones.
+/// encode() cuts texts at these lengths; decode() refuses longer ones.
 inline constexpr std::size_t max_name_bytes = 64, max_host_bytes = 255, max_message_bytes = 2000,
                              max_fix_bytes = 1000;
-/// The same of the parts of Failure::error.
+/// The same limits for the parts of Failure::error.
 inline constexpr std::size_t max_subject_bytes = 300, max_action_bytes = 200,
                              max_cause_bytes = 1000;
-/// What a connection may send in one message before it has shown the secret, and after.
+/// The maximum size of a message from a connection before it has proven the secret, and after.
 inline constexpr std::size_t max_unproven_bytes = 64, max_frame_bytes = 8192;
 
 inline constexpr std::size_t frame_header_bytes = 8;
 
-/// One frame: 2 bytes of magic, 1 byte of type, 1 byte of zero, 4 bytes of payload length, payload;
-/// all integers are little endian.
+/// One frame: 2 bytes of magic, 1 byte of type, 1 zero byte, 4 bytes of payload length, and the
+/// payload; all integers are little endian.
 std::string encode(const Message& message);
 
-/// The size of the frame that begins with this header; nothing if no frame of at most `max_bytes`
-/// does.
+/// The size of the frame that begins with this header; nothing if the header is invalid or the
+/// frame is larger than `max_bytes`.
 std::optional<std::size_t> frame_size(std::string_view header, std::size_t max_bytes);
 
 enum class Decoding { complete, incomplete, garbage };
@@ -123,9 +124,9 @@ struct Decoded {
   Message message = Goodbye{};
   std::size_t size_bytes = 0; ///< size of the frame, if it is complete
 };
-/// The first frame of `bytes`. Never throws. What can no longer become a frame of at most
-/// `max_bytes` is garbage at its first wrong byte. A ConnectionRequest of another version is
-/// garbage.
+/// Decodes the first frame of `bytes`. Never throws. Returns `garbage` as soon as the bytes can no
+/// longer become a frame of at most `max_bytes`, and also for a ConnectionRequest of another
+/// version.
 Decoded decode(std::string_view bytes, std::size_t max_bytes);
 
 } // namespace shmemctl::failure_detector

@@ -10,11 +10,11 @@ namespace shmemctl {
 
 enum class FaultKind {
   kill,    ///< SIGKILL to itself
-  stop,    ///< SIGSTOP to itself: alive, and silent
+  stop,    ///< SIGSTOP to itself: the process exists but does not respond
   exit,    ///< exit code 9, without an error message
   error,   ///< an Error in that phase
-  corrupt, ///< a byte of its memory changes; done by the caller of is_fault()
-  slow     ///< its operations take longer; done by the caller of is_fault()
+  corrupt, ///< a byte of the PE's memory changes; done by the caller of is_fault()
+  slow     ///< the PE's operations take longer; done by the caller of is_fault()
 };
 
 struct Fault {
@@ -26,13 +26,13 @@ struct Fault {
 /// "kill:2:heap", "corrupt:1:verify"; nothing for "". Throws Error (usage) for anything else.
 std::optional<Fault> parse_fault(const std::string& text);
 
-/// Whether FAULT asks for this kind of fault here.
+/// Whether FAULT requests this kind of fault on this PE in this phase.
 bool is_fault(const Options& options, FaultKind kind, int pe, const std::string& phase);
 
-/// The fault that option FAULT asks for, if this is its PE and phase; returns otherwise. Beside the
-/// names in phases.h there is "pair-check", in the middle of bringup's check of pairs, and, for
-/// corrupt, "buffer-check".
-/// @param pe this PE; -1 if that is not known yet: the launcher's variables are asked
+/// Executes the fault that the option FAULT requests if this is its PE and phase; otherwise
+/// returns. Besides the names in phases.h, the phases "pair-check" (in the middle of bringup's
+/// check of pairs) and, for corrupt, "buffer-check" exist.
+/// @param pe this PE; -1 if not known yet: the rank is then read from the launcher's variables
 void inject_fault(const Options& options, int pe, const std::string& phase);
 
 } // namespace shmemctl

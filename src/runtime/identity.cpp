@@ -40,8 +40,8 @@ std::uint64_t namespace_inode(const Sysroot& sysroot, const char* path) {
   return status.st_ino;
 }
 
-/// An id is hexadecimal digits and dashes; systemd writes "uninitialized" into a machine id that
-/// has not been generated yet, and images ship empty files.
+/// Reads an id of hexadecimal digits and dashes; nothing if the file contains anything else:
+/// systemd writes "uninitialized" before it generates a machine id, and images contain empty files.
 std::optional<std::string> read_id(const Sysroot& sysroot, const char* path) {
   constexpr std::size_t id_digits = 32;
   std::optional<std::string> text = sysroot.read_line(path);
@@ -92,7 +92,8 @@ HostIdentity read_machine_identity(const Sysroot& sysroot) {
   if (!boot)
     missing.emplace_back(boot_id_path);
   identity.what_is_missing = join(missing, ", ");
-  // The name is only asked where an id is missing: containers of one machine differ in it.
+  // The host name is used only if an id is missing, because containers of one machine have
+  // different names.
   const std::string name = missing.empty() ? "" : identity.host_name;
   identity.machine_id =
       fnv1a("machine " + machine.value_or("") + " boot " + boot.value_or("") + " name " + name);
@@ -196,7 +197,7 @@ std::optional<OtherProgram> find_other_program(const std::vector<std::string>& p
     ++count[program];
   if (count.size() < 2)
     return std::nullopt;
-  // The first one of equals.
+  // Returns the first of several maxima.
   const auto reference = std::max_element(programs.begin(), programs.end(),
                                           [&](const std::string& left, const std::string& right) {
                                             return count[left] < count[right];
@@ -210,7 +211,7 @@ std::optional<OtherProgram> find_other_program(const std::vector<std::string>& p
 
 namespace {
 
-/// One PE of each node that has that many.
+/// The PEs with this local rank, one of each node that has enough PEs.
 std::vector<int> pes_of_local_rank(const Placement& placement, int local_pe) {
   std::vector<int> pes;
   for (const std::vector<int>& node : placement.node_pes)
@@ -230,7 +231,8 @@ std::unique_ptr<Bootstrap> join_rail(Bootstrap& parent, const Placement& placeme
   arguments.interfaces = interfaces;
   std::string id;
   if (pes[0] == placement.pe) {
-    // The id is sent over the network; it is not the job's secret.
+    // The id, with the secret in it, is sent over the network unencrypted, so the PEs use that
+    // secret only after mixing it.
     const Secret said = random_secret(), secret = parent.mix_secret(said);
     arguments.rendezvous = one_network(placement, pes)
                                ? Rendezvous::start_local(deadline.remaining_s(), secret)

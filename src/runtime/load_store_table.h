@@ -1,5 +1,5 @@
-// Addresses at which symmetric memory of other PEs is mapped here: the first step of every
-// operation.
+// The addresses at which symmetric memory of other PEs is mapped here. Every operation begins with
+// a look-up in this table.
 #pragma once
 
 #include <array>
@@ -14,20 +14,21 @@
 
 namespace shmemctl {
 
-/// Read by many threads while one sets a region anew. A region may grow, and become mapped of more
-/// PEs; it keeps its base. The heap, where most operations go, is looked up inline and in this
-/// object itself, so that no load waits for another one, and without a store: on Intel's processors
-/// a locked instruction waits until all stores before it are written.
+/// Many threads may read while one thread updates a region. A region may grow, and may become
+/// mapped for more PEs; its base does not change. The heap, which most operations access, is looked
+/// up inline and in this object itself, so that no load depends on another load; and without a
+/// store, because on Intel processors a locked instruction waits until all earlier stores are
+/// written.
 class LoadStoreTable {
 public:
   explicit LoadStoreTable(int n_pes);
 
-  /// PEs that must not be reached by loads and stores have nullptr in `region.mapped`. Regions of
-  /// other numbers than the fixed ones are not kept.
+  /// `region.mapped` must be nullptr for PEs that must not be accessed by loads and stores. Ignores
+  /// regions whose number is not below limits::max_regions.
   void set(const RegionView& region);
 
-  /// Where [address, address + size_bytes) of that PE is mapped here; nullptr if it is not mapped,
-  /// not a symmetric address, extends beyond its region, or the PE does not exist.
+  /// The address at which [address, address + size_bytes) of the PE is mapped here; nullptr if it
+  /// is not mapped, not a symmetric address, extends beyond its region, or the PE does not exist.
   [[gnu::always_inline]] std::byte* find(const void* address, std::size_t size_bytes,
                                          int pe) const {
     const auto number = static_cast<unsigned>(pe);
@@ -43,14 +44,16 @@ public:
   }
 
 private:
-  /// Enough for the PEs of a node, which mostly have numbers in a row; others are found in rows_.
+  /// Enough for the PEs of a node, which mostly have consecutive numbers; other PEs are looked up
+  /// in regions_.
   static constexpr unsigned cache_slots = 64;
-  /// Slot of the first PE with this number modulo near_slots; that PE keeps it.
+  /// Belongs to the first mapped PE whose number modulo cache_slots is the slot's index; that PE
+  /// keeps it.
   struct CacheSlot {
-    /// -1, which equals no unsigned PE number: not mapped here. Stored last (release), so that a
-    /// reader that sees it also sees the delta.
+    /// -1: not mapped here; it is not equal to any unsigned PE number. Stored last (release), so
+    /// that a reader that sees it also sees the delta.
     std::atomic<std::int64_t> pe{-1};
-    /// Difference between that PE's heap and this PE's, as addresses here.
+    /// Address at which that PE's heap is mapped here, minus the address of this PE's heap.
     std::atomic<std::uintptr_t> delta{0};
   };
   /// One PE's part of one region. `end` is stored last (release), so that a reader that loads it
@@ -84,7 +87,7 @@ private:
 
   std::array<CacheSlot, cache_slots> cache_;
   std::atomic<std::uintptr_t> heap_base_{0};
-  std::atomic<std::size_t> heap_end_{0};      ///< size of the heap; written last, as in a Part
+  std::atomic<std::size_t> heap_end_{0};      ///< size of the heap; stored last, as PeerRange::end
   std::mutex mutex_;                          ///< guards set()
   std::array<int, cache_slots> cache_owners_; ///< -1: free
   std::array<RegionRanges, limits::max_regions> regions_;

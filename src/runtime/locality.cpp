@@ -85,7 +85,7 @@ bool holds(const NumaNode& numa, const CpuSet& cpus) {
   return own && intersection(*own, cpus) == cpus;
 }
 
-/// Nothing if the GPU's NUMA node is unknown, or is not one for host memory.
+/// The GPU's NUMA node; nullptr if it is unknown or is not a node of host memory.
 const NumaNode* node_of_gpu(const Node& node, int gpu) {
   if (gpu < 0 || static_cast<std::size_t>(gpu) >= node.gpus.size())
     return nullptr;

@@ -9,14 +9,14 @@
 
 namespace shmemctl {
 
-/// First fit over the gaps between the lists that are there; when no gap is large enough but all
-/// together are, the lists are moved together first. Not thread safe.
+/// Allocates by first fit in the gaps between the existing lists; if no gap is large enough, the
+/// lists are first moved together. Not thread safe.
 class MemberLists {
 public:
   /// @param capacity State::members_capacity
   explicit MemberLists(std::size_t capacity) : capacity_(capacity) {}
 
-  /// Members that could be stored, in lists of any sizes.
+  /// The number of members that can still be stored, in lists of any size.
   std::size_t room() const;
   /// Stores the list in the state and sets the team's member_offset (and that of lists that had to
   /// move). The list must fit into room(); the state is the same one in each call.

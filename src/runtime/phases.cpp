@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Records the phase's time however it ends.
+/// Records the time of a phase, whether it succeeds or throws.
 class Stopwatch {
 public:
   Stopwatch(std::vector<PhaseTime>& times, std::string name)
@@ -50,7 +50,7 @@ Phases::~Phases() {
 
 void Phases::run(const std::string& name, const Step& enter, Step undo) {
   current_ = name;
-  // Room is made first: once a phase is entered, nothing may keep its undo step from the list.
+  // Reserved first: once a phase is entered, storing its undo step must not fail.
   entered_.reserve(entered_.size() + 1);
   times_.reserve(times_.size() + 1);
   Entered entered{name, std::move(undo)};

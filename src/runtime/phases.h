@@ -1,4 +1,4 @@
-// Initialisation as a list of named phases, each timed, each undone in reverse.
+// Initialisation as a list of named phases, which are timed, and undone in reverse order.
 #pragma once
 
 #include <functional>
@@ -19,16 +19,17 @@ public:
   using Step = std::function<void()>;
   /// Called before each phase is entered, e.g. to report it to the job.
   explicit Phases(std::function<void(const std::string&)> announce = {});
-  ~Phases(); ///< undoes what is still entered
+  ~Phases(); ///< undoes the phases that are still entered
 
-  /// Runs `enter` now; `undo` (may be empty) runs at undo_all(). Throws what `enter` throws, after
-  /// undoing all earlier phases.
+  /// Runs `enter` now; `undo` (may be empty) runs in undo_all(). If `enter` throws, undoes all
+  /// earlier phases and rethrows.
   void run(const std::string& name, const Step& enter, Step undo = {});
-  /// In reverse order. Undo steps must not throw; one that does is logged and the rest go on.
+  /// Undoes all phases in reverse order. Undo steps must not throw; if one does, that is logged and
+  /// the others still run.
   void undo_all() noexcept;
   /// The time of each phase that was run, in order, including one that failed.
   const std::vector<PhaseTime>& times() const { return times_; }
-  /// The phase being run, or the one that failed; "" outside.
+  /// The phase that is running, or the one that failed; otherwise "".
   const std::string& current() const { return current_; }
 
 private:

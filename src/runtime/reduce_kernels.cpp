@@ -13,8 +13,8 @@ template <class T>
 inline constexpr bool is_complex =
     std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
-/// Integers are added and multiplied as unsigned numbers that do not get promoted to int: signed
-/// overflow is undefined, wrapping is what users get elsewhere.
+/// Integers are added and multiplied as unsigned numbers of at least the size of int, so that they
+/// wrap around as users expect: signed overflow is undefined.
 template <class T>
 using Arithmetic = std::make_unsigned_t<decltype(T{} + T{})>;
 
@@ -52,7 +52,8 @@ T apply(T left, T right) {
     return multiply(left, right);
 }
 
-/// Inner loops of fixed length over arrays that do not overlap become vector instructions at -O2.
+/// The compiler vectorises inner loops of fixed length over arrays that do not overlap, even at
+/// -O2.
 template <ReduceOp op, class T>
 void accumulate(void* into, const void* from, std::size_t elements) {
   constexpr std::size_t lanes = 256 / sizeof(T);

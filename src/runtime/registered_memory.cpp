@@ -19,7 +19,7 @@ static void serialize(Archive& archive, BufferDescriptor& descriptor) {
 
 namespace {
 
-/// What a PE sends to the others.
+/// The message of each PE to the others.
 struct Registration {
   std::string problem; ///< why that PE could not register its memory; "" if it could
   BufferDescriptor descriptor;
@@ -31,7 +31,8 @@ void serialize(Archive& archive, Registration& registration) {
 } // namespace
 
 RegisteredMemory::RegisteredMemory(Runtime& runtime, std::size_t size_bytes)
-    // Whole pages: they can be shared where the kernel does not hold up writes meanwhile.
+    // Whole pages, which can be shared even if the kernel cannot block writes during the
+    // replacement.
     : runtime_(runtime), size_bytes_(round_up(size_bytes, page_bytes())) {
   Registration own;
   try {
@@ -40,7 +41,7 @@ RegisteredMemory::RegisteredMemory(Runtime& runtime, std::size_t size_bytes)
   } catch (const Error& error) {
     own.problem = error.message();
   }
-  // All PEs learn of the first that failed, and none waits for it.
+  // All PEs learn of the first PE that failed, so that none waits for it.
   const std::vector<std::string> messages = runtime.gather_text(to_bytes(own));
   for (std::size_t pe = 0; pe < messages.size(); ++pe) {
     const auto registration = value_of_pe<Registration>(messages[pe], pe, "registered buffer");

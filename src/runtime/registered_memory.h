@@ -1,5 +1,5 @@
 // Host memory outside of the symmetric heap that every PE of the job registers, and the descriptors
-// of all of them.
+// of all PEs.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,15 @@
 
 namespace shmemctl {
 
-/// Zeroed, page-aligned memory of this PE, registered with Runtime::buffers(). Unregistered by
-/// free(), which is collective, and by no destructor: after an Error the others do not take part,
-/// and the runtime ends all registrations itself; the memory then stays until the process ends,
-/// because other PEs may still use it.
+/// Zeroed, page-aligned memory of this PE, registered with Runtime::buffers(). It is unregistered
+/// only by free(), which is collective, and not by the destructor: after an Error the other PEs do
+/// not take part, and the runtime ends all registrations itself. The memory then stays allocated
+/// until the process ends, because other PEs may still use it.
 class RegisteredMemory {
 public:
-  /// Collective: registers `size_bytes`, rounded up to whole pages, and passes the descriptors on.
-  /// Throws Error (unavailable) on all PEs if one cannot register its memory; it names that PE.
+  /// Collective: registers `size_bytes`, rounded up to whole pages, and exchanges the descriptors.
+  /// If a PE cannot register its memory, throws Error (unavailable), which names that PE, on all
+  /// PEs.
   RegisteredMemory(Runtime& runtime, std::size_t size_bytes);
   ~RegisteredMemory();
   RegisteredMemory(const RegisteredMemory&) = delete;
@@ -26,10 +27,10 @@ public:
 
   std::byte* get() const { return memory_; }
   std::size_t size_bytes() const { return size_bytes_; }
-  /// What Buffers::put() and get() take to reach that PE's memory.
+  /// The descriptor of that PE's memory, for Buffers::put() and get().
   const BufferDescriptor& of(int pe) const { return descriptors_.at(static_cast<std::size_t>(pe)); }
-  /// Collective: waits until no PE uses this PE's memory, and gives it back. Throws Error
-  /// (deadline), naming the PE that still uses it.
+  /// Collective: waits until no PE uses this PE's memory, then unregisters and unmaps it. Throws
+  /// Error (deadline), naming the PE that still uses it.
   void free();
 
 private:
@@ -43,7 +44,7 @@ private:
   std::vector<BufferDescriptor> descriptors_; ///< by PE
 };
 
-/// Why a PE cannot use registered buffers of the other one: they share no memory; "" if it can.
+/// Why this PE cannot use registered buffers of `pe` (they share no memory); "" if it can.
 std::string no_buffers_reason(Runtime& runtime, int pe);
 
 } // namespace shmemctl

@@ -11,18 +11,19 @@ namespace shmemctl {
 
 namespace {
 
-/// For waits on a word in memory, which often take less than a microsecond: the spins are a few
-/// microseconds. With more PEs than cores the PE that is waited for may not be running, and a
-/// longer spin would cost its whole time slice; where nothing else wants the core, a yield is
-/// cheap.
+/// For waits on a word in memory, which often take less than a microsecond, so the spins last only
+/// a few microseconds. With more PEs than cores the awaited PE may not be running, and a longer
+/// spin would keep the core from it for a whole time slice; if no other thread wants the core, a
+/// yield is cheap.
 BackoffPolicy backoff_policy(bool network) {
   BackoffPolicy policy;
-  // A word from a network takes microseconds to hundreds of them, and waking up takes longer than
-  // most. Two PEs that both sleep would wait for little else, so a PE whose peer has lost its core
-  // for a time slice still polls when the peer runs again.
+  // A word from a network arrives after microseconds to hundreds of microseconds, and waking up
+  // usually takes longer. If both PEs of a pair slept, they would mostly wait for each other to
+  // wake up. So a PE yields for long enough to be still polling when a peer that has lost its core
+  // for a time slice runs again.
   if (network) {
     policy.min_yield_time = std::chrono::milliseconds(10);
-    policy.relaxes = false; // progress() is pause enough, and a hypervisor may trap the instruction
+    policy.relaxes = false; // progress() is enough of a pause, and a hypervisor may trap `pause`
   }
   return policy;
 }
@@ -210,7 +211,7 @@ void Rma::put_signal(void* target, const void* source, std::size_t size_bytes,
   }
   const auto held = lock_context(context);
   if (&transport_of(address) !=
-      &transport_of(signal_address)) { // one in GPU memory, one in the host's
+      &transport_of(signal_address)) { // one is in GPU memory, the other in host memory
     transport_of(address).put(context, address, source, size_bytes, true);
     transport_of(address).quiet(context);
     size_bytes = 0;
@@ -220,9 +221,9 @@ void Rma::put_signal(void* target, const void* source, std::size_t size_bytes,
       .put_signal(context, address, source, size_bytes, signal_address, signal_value, op, blocking);
 }
 
-/// Regions of the host and of the GPU may have different transports to the same PE. Each transport
-/// orders only its own operations, so the fence of a job with two of them is a quiet. With nothing
-/// in flight that costs little.
+/// Host memory and GPU memory of the same PE may have different transports. A transport orders only
+/// its own operations, so a fence is then a quiet of each transport, which costs little if nothing
+/// is in flight.
 void Rma::fence_transports(int context) {
   const auto held = lock_context(context);
   const bool two_ways =
@@ -264,11 +265,11 @@ void Rma::wait(const std::function<bool()>& condition, const char* step, int pee
   wait_for(condition, step, peer);
 }
 
-// What Rma knows of GPU memory: where processors must not go.
+// GPU memory: addresses that the CPU must not access.
 
-/// Extends the span of GPU addresses by the mapped parts of the region that processors must not
-/// access.
-/// @param region the region with only those parts mapped that processors may access
+/// Extends the span of GPU addresses by those parts of the region that are mapped here but that the
+/// CPU must not access.
+/// @param region the region, in which `mapped` contains only the parts that the CPU may access
 void Rma::set_gpu_span(const RegionView& region) {
   const RegionView& whole = regions_[static_cast<std::size_t>(region.region)];
   std::uintptr_t begin = gpu_begin_, end = begin + gpu_span_;
@@ -279,7 +280,7 @@ void Rma::set_gpu_span(const RegionView& region) {
     begin = begin == end ? first : std::min(begin, first);
     end = std::max(end, first + whole.size_bytes);
   }
-  gpu_span_ = end - begin; // stored first: a reader that sees only this one checks more addresses
+  gpu_span_ = end - begin; // stored first: a reader that sees only this store checks more addresses
                            // than necessary, not fewer
   gpu_begin_ = begin;
 }
@@ -307,7 +308,7 @@ void Rma::require_local(const RemoteAddress& address, const void* local) const {
               "copy the data to host memory first, or use symmetric GPU memory on both sides");
 }
 
-// What several threads of a PE need of Rma: turns on one context, and progress.
+// For several threads of a PE: progress, and the serialisation of a context.
 
 void Rma::progress() {
   for (Transport* transport : transports_)

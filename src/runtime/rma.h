@@ -1,4 +1,4 @@
-// One-sided operations by symmetric address: every host operation goes through here.
+// One-sided operations by symmetric address. Every operation that the host starts goes through Rma.
 #pragma once
 
 #include <array>
@@ -19,48 +19,49 @@
 
 namespace shmemctl {
 
-/// Translates symmetric addresses and picks the path: loads and stores where the peer is mapped,
-/// else the peer's transport. Throws Error (usage) for an address that is not symmetric or a PE out
-/// of range (checked only if `checked`), Error (unavailable) from the transport.
+/// Translates symmetric addresses and chooses the path: loads and stores if the peer's memory is
+/// mapped here, else the peer's transport. Throws Error (usage) for an address that is not
+/// symmetric or a PE out of range (checked only if `checked`), and Error (unavailable) of the
+/// transport.
 class Rma {
 public:
-  /// @param transports_by_pe by PE: the transport that serves it (not owned); must be set for all
-  /// PEs
+  /// @param transports_by_pe by PE: its transport (not owned); must be set for all PEs
   Rma(int pe, int n_pes, std::vector<Transport*> transports_by_pe, JobHealth& health,
       double timeout_s, bool checked);
 
-  /// Other transports for the regions gpu_heap and gpu_team_flags; call before these regions are
-  /// set and before any operation. Without it no PE is reached there.
-  /// @param transports_by_pe by PE, as in the constructor; nullptr: not reached
+  /// Sets the transports for the regions gpu_heap and gpu_team_flags; call it before these regions
+  /// are set and before any operation. Without this call no PE is reachable in these regions.
+  /// @param transports_by_pe by PE, as in the constructor; nullptr: the PE is not reachable
   void set_gpu_transports(std::vector<Transport*> transports_by_pe);
 
   int pe() const { return pe_; }
   int n_pes() const { return n_pes_; }
-  /// Adds a region, or updates one that has changed. The transports are told earlier, by
-  /// register_region().
+  /// Adds a region, or updates one that has changed. It must have been registered with the
+  /// transports before, by register_region().
   void set_region(const RegionView& region);
   const RegionView& region(int index) const { return regions_[static_cast<std::size_t>(index)]; }
 
   /// The region and offset of a local symmetric address; region -1 if it is not symmetric.
   RemoteAddress locate(const void* address, int pe) const;
-  /// Where this address of that PE is mapped here; nullptr if it is not (shmem_ptr).
+  /// The address at which `address` of `pe` is mapped here; nullptr if it is not (shmem_ptr).
   void* direct(const void* address, int pe) const;
 
-  /// Where this thread may load and store by itself for that PE; nullptr if it may not, the range
-  /// is not all symmetric, or there is no such PE.
+  /// The address at which this thread can load and store the range of `pe`; nullptr if loads and
+  /// stores are not allowed, the range is not entirely in one symmetric region, or there is no such
+  /// PE.
   [[gnu::always_inline]] std::byte* mapped_address(const void* address, std::size_t size_bytes,
                                                    int pe) const {
     return load_store_.find(address, size_bytes, pe);
   }
-  /// As mapped_address(), of a word that is aligned to its size, a power of two; nullptr if it is
-  /// not.
+  /// As mapped_address(), for a word whose size is a power of two; also nullptr if the word is not
+  /// aligned to its size.
   [[gnu::always_inline]] std::byte* mapped_word(const void* address, std::size_t size_bytes,
                                                 int pe) const {
     std::byte* const found = mapped_address(address, size_bytes, pe);
     const bool aligned = (reinterpret_cast<std::uintptr_t>(found) & (size_bytes - 1)) == 0;
     return __builtin_expect(aligned, 1) ? found : nullptr;
   }
-  /// As mapped_word(), where this thread may execute atomics with the CPU; nullptr everywhere in a
+  /// As mapped_word(), if this thread may execute atomics there with the CPU; always nullptr in a
   /// job whose NICs execute atomics that are not atomic with the CPU's.
   [[gnu::always_inline]] std::byte* mapped_atomic(const void* address, std::size_t size_bytes,
                                                   int pe) const {
@@ -84,12 +85,12 @@ public:
   }
   [[gnu::always_inline]] std::uint64_t atomic(void* target, const AtomicRequest& request, int pe,
                                               int context = 0) {
-    // A local copy: the compiler can propagate operation and size where they are constants.
+    // A local copy, so that the compiler can propagate operation and size if they are constants.
     const AtomicRequest known = request;
     if (std::byte* word = mapped_atomic(target, known.size_bytes, pe); __builtin_expect(!!word, 1))
       return execute_atomic(word, known);
-    // By value: a request whose address escapes is stored to memory before every operation, and the
-    // locked instruction would wait for that store.
+    // By value: if its address escaped, the request would be stored to memory before every
+    // operation, and the locked instruction would wait for that store.
     return atomic_by_transport(target, known.op, known.size_bytes, known.operand, known.compare, pe,
                                context);
   }
@@ -103,7 +104,7 @@ public:
       post_atomic_by_transport(target, known.op, known.size_bytes, known.operand, known.compare, pe,
                                context);
   }
-  /// put() of one value that is in a register; of 1, 2, 4 or 8 bytes.
+  /// put() of one value of 1, 2, 4 or 8 bytes that is in a register.
   template <class Word>
   [[gnu::always_inline]] void put_value(void* target, Word value, int pe, int context = 0) {
     static_assert(std::is_unsigned_v<Word>);
@@ -133,14 +134,15 @@ public:
     quiet_transports(context);
   }
 
-  /// Waits until the local 64-bit word compares true; returns the value seen (acquire). Spins, then
-  /// yields, then sleeps, so that more PEs than cores make progress; drives the transports'
-  /// progress. Throws the job's failure or the timeout error.
+  /// Waits until the comparison of the local 64-bit word with `value` is true; returns the value
+  /// that was read (acquire). Spins, then yields, then sleeps, so that jobs with more PEs than
+  /// cores make progress; drives the transports' progress. Throws the job's failure or the timeout
+  /// error.
   /// @param peer the PE that is expected to write (-1: unknown)
   [[gnu::always_inline]] std::uint64_t wait_until(const std::uint64_t* word, Compare compare,
                                                   std::uint64_t value, const char* step,
                                                   int peer = -1) {
-    // atomic_ref wants a mutable object; this only loads.
+    // atomic_ref requires a mutable object, although this only loads.
     std::atomic_ref<std::uint64_t> cell(*const_cast<std::uint64_t*>(word));
     for (int spin = 0; spin < first_spins; ++spin) {
       const std::uint64_t seen = cell.load(std::memory_order_acquire);
@@ -154,23 +156,23 @@ public:
 
   JobHealth& health() const { return health_; }
   double timeout_s() const { return timeout_s_; }
-  /// For waits that begin from now on.
+  /// Takes effect for waits that begin after the call.
   void set_timeout_s(double timeout_s) { timeout_s_ = timeout_s; }
   /// Drives transports that need it, for callers that poll by themselves.
   void progress();
-  /// Whether several threads may use this context at once: its operations then take turns.
-  /// Different contexts, waits and set_region() need no such order.
+  /// Sets whether several threads may use this context at once; its operations are then serialised
+  /// by a lock. Operations of different contexts, waits and set_region() need no lock.
   void serialize(int context, bool on);
 
 private:
-  /// Loads without a pause instruction, less than a microsecond: a store from a neighbouring core
-  /// arrives within it, and the latency of a pause would be added to it.
+  /// Number of loads without a pause instruction, which take less than a microsecond: a store from
+  /// a neighbouring core arrives within that time, and a pause would add its latency.
   static constexpr int first_spins = 400;
 
   static bool is_gpu_region(int number) {
     return number == region::gpu_heap || number == region::gpu_team_flags;
   }
-  /// Transports by PE.
+  /// The transports for a region, by PE.
   const std::vector<Transport*>& transports_of_region(int region) const {
     return is_gpu_region(region) ? gpu_transports_by_pe_ : transports_by_pe_;
   }
@@ -178,8 +180,8 @@ private:
     return *transports_of_region(address.region)[static_cast<std::size_t>(address.pe)];
   }
   void list_transports();
-  /// Whether CPUs may be unable to access that address: between the first and the last byte of the
-  /// GPU memory that is mapped here.
+  /// True if the address is between the first and the last byte of the GPU memory that is mapped
+  /// here, so that the CPU may be unable to access it.
   [[gnu::always_inline]] bool maybe_gpu_memory(const void* address) const {
     const std::uintptr_t begin = gpu_begin_.load(std::memory_order_relaxed);
     return __builtin_expect(reinterpret_cast<std::uintptr_t>(address) - begin <
@@ -188,10 +190,10 @@ private:
   }
   bool is_gpu_memory(const void* address) const;
   void set_gpu_span(const RegionView& region);
-  /// Throws if `local` may not be used for an operation on `address`: CPUs and NICs do not reach
-  /// GPU memory.
+  /// Throws Error (usage) if `local` is GPU memory and `address` is in host memory: no transport
+  /// supports that.
   void require_local(const RemoteAddress& address, const void* local) const;
-  /// Held over an operation on that context; empty if the caller keeps the order.
+  /// The lock to hold during an operation on the context; empty if the context is not serialised.
   std::unique_lock<std::mutex> lock_context(int context);
   void require(const RemoteAddress& address, const void* local, std::size_t size_bytes) const;
   void put_by_transport(void* target, const void* source, std::size_t size_bytes, int pe,

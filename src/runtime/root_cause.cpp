@@ -17,7 +17,8 @@ namespace shmemctl::failure_detector {
 
 namespace {
 
-/// Queries an established connection. Nothing if the peer is not that PE.
+/// Queries the PE over an established connection. Nothing if the peer cannot prove that it is a PE
+/// of this job.
 std::optional<Status> ask_on(Socket& socket, const State& state, int about,
                              const Deadline& deadline, const WaitCheck& check) {
   const Handshake handshake = request_challenge(socket, deadline, check);
@@ -42,7 +43,7 @@ std::optional<Status> ask_at(const State& state, const SocketAddress& address, i
   }
 }
 
-/// The errno of connecting, 0 if it succeeds; ETIME on a timeout.
+/// The errno of connecting; 0 on success, ETIME on a timeout.
 int connect_once(const SocketAddress& address, const std::string& words, const Deadline& deadline,
                  Socket& socket) {
   int problem = 0;
@@ -114,7 +115,8 @@ Presence presence_of(const State& state, const AddressBook& addresses, int pe, d
     const double share_s = limit_s / static_cast<double>(known.size());
     const Deadline deadline = Deadline::after(std::chrono::duration<double>(share_s));
     std::optional<Presence> presence;
-    // One that died with the question in hand is asked again, and is not there then.
+    // If the PE exits during a query, the connection ends without an answer; the next attempt is
+    // then refused.
     while (!presence && !deadline.passed())
       presence = presence_at(state, address, pe, deadline);
     if (presence == Presence::answers)
@@ -171,7 +173,7 @@ Failure blame(const State& state, int pe, const std::string& phase, const std::s
   return failure;
 }
 
-/// The last state that an unresponsive PE sent to its neighbours.
+/// The last phase that an unresponsive PE sent to its neighbours; "" if unknown.
 std::string last_phase(const State& state, const Asker& ask, int pe) {
   if (const std::optional<PhaseNotice> phase = state.phase_of(pe))
     return phase->name;
@@ -211,7 +213,8 @@ Failure idle(const State& state, int pe, const PhaseNotice& phase) {
                    raise_timeout());
 }
 
-/// `path` is the chain of waiting PEs, starting with this one; `again` is the PE that closes it.
+/// `path` is the chain of waiting PEs, starting with this PE; `again` is the PE that closes the
+/// cycle.
 Failure circle(const State& state, const std::vector<int>& path, int again,
                const PhaseNotice& phase) {
   std::vector<int> members(std::find(path.begin(), path.end(), again), path.end());
@@ -222,8 +225,8 @@ Failure circle(const State& state, const std::vector<int>& path, int again,
                "all of them");
 }
 
-/// The PE at the end of the chain responds, so the cause is a PE in between that does not.
-/// @param peer -1: several
+/// `pe` waits for its network, and its peer responds: the network is the cause.
+/// @param peer -1: several peers
 Failure unanswered(const State& state, int pe, int peer, const PhaseNotice& phase) {
   const std::string with = peer < 0 ? "other PEs" : state.describe(peer);
   return blame(state, pe, phase.name,
@@ -246,7 +249,7 @@ bool is_pe(const State& state, int pe) {
   return pe >= 0 && pe < state.size();
 }
 
-/// All replies, by PE; PEs that were not asked any more have none, and are not `silent`.
+/// All replies, by PE. PEs that were no longer queried have none, and are not in `silent`.
 struct Replies {
   std::vector<std::optional<Status>> status;
   std::vector<int> silent;
@@ -264,7 +267,7 @@ Replies collect(const State& state, const Asker& ask) {
       for (int pe = next++; pe < state.size(); pe = next++) {
         std::optional<Status> status =
             pe == state.rank() ? state.status(-1) : ask(pe, -1, hop_limit_s);
-        // With a whole rack down, second attempts would take too long.
+        // If a whole rack is down, second attempts for all its PEs would take too long.
         if (!status && silent_count++ < max_named)
           status = ask(pe, -1, last_chance_s);
         const std::lock_guard lock(mutex);
@@ -285,7 +288,7 @@ Replies collect(const State& state, const Asker& ask) {
     for (std::size_t i = 1; i < std::min(max_askers, replies.status.size()); ++i)
       askers.emplace_back(work);
   } catch (const std::system_error&) {
-    // No more threads can be started: fewer will do.
+    // No more threads can be started; the existing ones query all PEs.
   }
   work();
   for (std::thread& asker : askers)
@@ -355,7 +358,8 @@ Failure query_all_pes(const State& state, const Asker& ask) {
     return *failure;
   if (const Status own = state.status(-1); own.by_network)
     return unanswered(state, state.rank(), own.waiting_for, own.phase);
-  // All are in one phase: one PE waits for no PE or for a network, or PEs wait in a cycle.
+  // All PEs are in the same phase: some PE waits for no PE or for a network, or PEs wait in a
+  // cycle.
   for (const bool by_network : {false, true})
     for (int pe = 0; pe < state.size(); ++pe) {
       const Status& status = *replies.status[static_cast<std::size_t>(pe)];

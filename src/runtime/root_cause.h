@@ -1,5 +1,5 @@
-// Finding the root cause of a timeout: queries to PEs, over separate connections, and the chain of
-// waits.
+// Finds the root cause of a timeout: queries PEs over separate connections, and follows the chain
+// of waits.
 #pragma once
 
 #include <functional>
@@ -22,26 +22,27 @@ Handshake request_challenge(Socket& socket, const Deadline& deadline, const Wait
 std::optional<Message> receive_message(Socket& socket, const Deadline& deadline,
                                        const WaitCheck& check);
 
-/// What `pe` does, or nothing if it does not answer within the limit on any of its addresses.
-/// Throws the job's failure if that becomes known. Thread safe.
-/// @param about -1, or the PE whose last phase is asked for, too
+/// The status of `pe`, or nothing if it does not answer within the limit on any of its addresses.
+/// Throws the job's failure if one becomes known meanwhile. Thread safe.
+/// @param about -1, or a PE whose last phase is also queried
 std::optional<Status> ask(const State& state, const AddressBook& addresses, int pe, int about,
                           double limit_s);
 
 /// FailureDetector::presence().
 Presence presence_of(const State& state, const AddressBook& addresses, int pe, double limit_s);
 
-/// As ask(): the PE to ask, the PE whose last phase is asked for, too (or -1), the limit in
+/// As ask(): the PE to query, a PE whose last phase is also queried (or -1), and the limit in
 /// seconds. Thread safe.
 using Asker = std::function<std::optional<Status>(int pe, int about, double limit_s)>;
 
-/// Follows "waits for" from `peer`, at most 16 hops of about 300 ms (a PE without progress gets 700
-/// ms more before it is named), to the PE that does not respond, that waits for nobody, or that
-/// closes a cycle. Throws what `ask` throws.
+/// Follows the chain of waits from `peer` on to the PE that does not respond, waits for no other
+/// PE, or closes a cycle. At most 16 hops of at most 300 ms each; a PE that does not respond gets
+/// 700 ms more. Rethrows the exceptions of `ask`.
 Failure follow_chain(const State& state, const Asker& ask, int peer);
 
-/// Asks all PEs, 32 at once, until 256 do not answer. Names those that do not answer; otherwise
-/// those in the earliest phase; otherwise the end of the chain of waits.
+/// Queries all PEs, 32 at once, until 256 have not answered. Names the PEs that do not answer; if
+/// all answer, those that are in an earlier phase than others; otherwise the end of the chain of
+/// waits.
 Failure query_all_pes(const State& state, const Asker& ask);
 
 } // namespace shmemctl::failure_detector

@@ -5,10 +5,10 @@
 
 namespace shmemctl {
 
-/// Puts and gets use loads and stores; atomics and signals go through the NIC, also to PEs of this
-/// node, so that all PEs of the job execute them in the same place (IBV_ATOMIC_HCA, InfiniBand
-/// Architecture, atomicity guarantees). Both transports must outlive it, reach the same PEs, be
-/// connected and know their regions.
+/// Puts and gets use loads and stores; atomics and signals go through the NIC, even to PEs of this
+/// node, so that the atomics of all PEs on a word are executed by the same HCA (IBV_ATOMIC_HCA;
+/// InfiniBand Architecture, atomicity guarantees). Both transports must outlive this object, reach
+/// the same PEs, be connected and have their regions registered.
 class RoutedAtomics final : public ForwardingOperations {
 public:
   RoutedAtomics(Transport& load_store, Transport& atomics)
@@ -27,11 +27,11 @@ public:
                   SignalOp op, bool blocking) override {
     if (size_bytes > 0)
       below().put(context, target, source, size_bytes, blocking);
-    below().quiet(context); // the payload is visible before the NIC executes the signal
+    below().quiet(context); // makes the payload visible before the NIC executes the signal
     const AtomicOp what = op == SignalOp::add ? AtomicOp::add : AtomicOp::set;
     atomics_.post_atomic(context, signal, {what, sizeof signal_value, signal_value});
   }
-  /// Stores may not overtake atomics that the NIC still has.
+  /// A quiet, because later stores must not overtake atomics that the NIC has not executed yet.
   void fence(int context) override { quiet(context); }
   void quiet(int context) override {
     below().quiet(context);

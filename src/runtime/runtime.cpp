@@ -28,7 +28,7 @@ void Runtime::finish() {
     impl_->barrier();
     impl_->failure_detector->goodbye();
     const std::lock_guard lock(impl_->bootstrap_mutex);
-    if (any_pe_lost()) { // a bootstrap's end takes all
+    if (any_pe_lost()) { // Bootstrap::finish() would need all PEs
       const Deadline deadline = Deadline::after(leave_time);
       impl_->bootstrap->leave(deadline);
       if (impl_->parent_bootstrap)
@@ -52,7 +52,7 @@ bool Runtime::fail(const Error& error) noexcept {
 void Runtime::leave() noexcept {
   const std::unique_lock lock(impl_->bootstrap_mutex, std::try_to_lock);
   if (!lock)
-    return; // another thread waits in a call of the runtime
+    return; // another thread is in a call of the bootstrap
   const Deadline deadline = Deadline::after(leave_time);
   impl_->bootstrap->leave(deadline);
   if (impl_->parent_bootstrap)
@@ -173,7 +173,7 @@ void* Runtime::allocate(std::size_t size_bytes, std::size_t alignment_bytes) {
 void Runtime::free(void* address) {
   const std::lock_guard lock(impl_->mutex);
   impl_->announcing([&] {
-    impl_->barrier(); // no PE may still use what is released
+    impl_->barrier(); // no PE may still use the released memory
     impl_->heap->free(address);
   });
 }

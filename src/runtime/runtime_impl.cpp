@@ -26,7 +26,8 @@ namespace shmemctl {
 
 namespace {
 
-/// Beside those of the NIC choice, which depends on them as `topo` does.
+/// Options that the runtime reads, except those of the NIC mapping, the transports, the proxy and
+/// the GPU (see enter_options()).
 const std::vector<std::string> used_options = {"BOOTSTRAP",
                                                "BOOTSTRAP_PMI",
                                                "BOOTSTRAP_UID_SOCK_FAMILY",
@@ -43,8 +44,8 @@ const std::vector<std::string> used_options = {"BOOTSTRAP",
 /// How long a PE that has failed before its bring-up waits for the others.
 constexpr double problem_limit_s = 10;
 
-/// A deadline has passed before the failure detector existed: the cause is unknown, and every PE
-/// requests the abort.
+/// For a deadline that passed before the failure detector existed: the cause is unknown, and every
+/// PE requests the abort.
 Failure without_failure_detector(const Error& error, int pe) {
   Failure failure;
   failure.pe = pe;
@@ -88,7 +89,7 @@ void Runtime::Impl::run(const char* name, void (Impl::*enter)(), void (Impl::*un
           if (failure_detector)
             failure_detector->check();
           const int pe = bootstrap ? bootstrap->rank() : -1;
-          // Without this the phase may still be unsent when all threads of the PE stop.
+          // Otherwise the phase might still be unsent when all threads of the PE stop.
           if (failure_detector && is_fault(options, FaultKind::stop, pe, name))
             failure_detector->await_sent();
           hold_problem([&] { inject_fault(options, pe, name); });
@@ -135,12 +136,12 @@ void Runtime::Impl::raise(const Error& error) {
   if (!failure_detector) {
     if (bootstrap && error.code() == ExitCode::deadline)
       ended_by = std::make_unique<Failure>(without_failure_detector(failure, bootstrap->rank()));
-    throw request.problem ? *request.problem : failure; // the problem cannot be announced any more
+    throw request.problem ? *request.problem : failure; // the problem can no longer be announced
   }
   Error ending = failure;
   const bool first =
       failure_detector->announce(failure, phases.current().empty() ? "running" : phases.current());
-  // The job's first failure takes precedence, also over what it caused on this PE.
+  // The job's first failure takes precedence over this error, which may be its consequence.
   if (!first)
     try {
       failure_detector->check();
@@ -180,7 +181,7 @@ void Runtime::Impl::refresh_heap() {
 }
 
 void Runtime::Impl::enter_options() {
-  if (request.problem) { // the problem may concern any option, so none is read
+  if (request.problem) { // any option may be the cause of the problem, so none is read
     timeout_s = problem_limit_s;
     return;
   }
@@ -201,8 +202,8 @@ HostBackingOptions Runtime::Impl::backing_options() const {
   return wanted;
 }
 
-/// Before there are threads. The pages of the variables come from the NUMA node of this thread,
-/// which copies them.
+/// Runs before any thread is started. The pages of the variables are allocated on the NUMA node of
+/// this thread, because it copies them.
 void Runtime::Impl::enter_static_data() {
   if (!request.share_static_data)
     return;
@@ -235,7 +236,7 @@ void Runtime::Impl::enter_failure_detector() {
     secret = random_secret();
   bootstrap->broadcast(secret.data(), secret.size(), 0, deadline());
   secret = bootstrap->mix_secret(secret);
-  if (parent_bootstrap) // the part's own secret went through the launcher's bootstrap
+  if (parent_bootstrap) // the unique id of this world's bootstrap was sent over the parent
     secret = parent_bootstrap->mix_secret(secret);
   std::vector<std::string> host_names;
   for (const PeHost& host : placement.hosts)
@@ -248,7 +249,8 @@ void Runtime::Impl::enter_failure_detector() {
     if (request.problem && addresses.empty()) // any address suffices to announce the problem
       hold_problem([&] { addresses = usable_addresses({}); });
   }
-  // A problem that this PE has too is printed as its own: it is not that of one host.
+  // If this PE has the same problem, it prints its own error, since the problem is not specific to
+  // the other PE's host.
   ErrorPrinter printer = request.print_error;
   if (printer && request.problem)
     printer = [print = request.print_error, own = *request.problem](const Error& error) {
@@ -289,7 +291,7 @@ void Runtime::Impl::enter_connections() {
   }
   if (transports.size() > 1)
     route_atomics();
-  bootstrap->barrier(deadline()); // PEs whose peers are still connecting enter this barrier, too
+  bootstrap->barrier(deadline()); // all PEs enter it, also those whose peers are still connecting
 }
 
 void Runtime::Impl::enter_barrier() {
@@ -300,8 +302,8 @@ void Runtime::Impl::enter_barrier() {
 
 namespace {
 
-/// The first message that PEs exchange as an archive, so the version comes first: nothing else is
-/// read of one that is another.
+/// The first message that PEs exchange as an archive. The version comes first; if it differs,
+/// nothing else is read.
 struct HostMessage {
   std::uint32_t version = archive_version;
   PeHost host;
@@ -334,7 +336,7 @@ void Runtime::Impl::gather_hosts() {
   try {
     for (std::size_t pe = 0; pe < messages.size(); ++pe)
       hosts.push_back(host_of(messages[pe], pe));
-  } catch (const Error& error) { // one version is another one's other version
+  } catch (const Error& error) { // if versions differ, every PE throws here
     throw printed_once(*bootstrap, request.print_error, error);
   }
   placement = place(bootstrap->rank(), std::move(hosts));
@@ -392,8 +394,8 @@ int Runtime::Impl::choose_heap_node() const {
 
 namespace {
 
-/// The PEs that can hand each other descriptors, ascending: one node, one machine, one network
-/// namespace (abstract socket names belong to it).
+/// The PEs that can pass each other descriptors, ascending: those on the same node, the same
+/// machine and in the same network namespace (which abstract socket names belong to).
 std::vector<int> pes_sharing_memory(const Placement& placement) {
   const auto host = [&](int pe) -> const PeHost& {
     return placement.hosts[static_cast<std::size_t>(pe)];
@@ -439,8 +441,8 @@ Agreement Runtime::Impl::make_agreement() {
   };
 }
 
-/// Symmetric globals require the same program on all PEs. The PE that runs another one reports it;
-/// the others receive that failure.
+/// Symmetric globals require the same program on all PEs. A PE that runs another program throws;
+/// the others wait for that failure.
 void Runtime::Impl::require_one_program() {
   const std::vector<std::string> programs =
       allgather_text(*bootstrap, static_data ? static_data->fingerprint() : "", deadline());
@@ -482,7 +484,7 @@ void Runtime::Impl::enter_heap() {
       std::make_unique<SymmetricRegion>("internal", limits::internal_bytes, *local_peers, *backing);
   internal->grow(internal_layout::state_offset_bytes +
                      std::min(StateBlock::size_bytes_for(placement.n_pes),
-                              internal_layout::state_bytes), // what is more is refused later
+                              internal_layout::state_bytes), // enter_state() refuses a larger one
                  deadline());
   const auto granularity = std::max<std::size_t>(backing->granularity_bytes(), 2u << 20);
   SymmetricHeap::Config config;
@@ -519,7 +521,9 @@ std::vector<Transport*> Runtime::Impl::transports_by_pe() const {
   return transports_by_pe;
 }
 
-/// Collective. Atomics are atomic with each other only if all PEs execute them in the same place.
+/// Collective. If any PE's NIC executes atomics that are not atomic with the CPU's, sends the
+/// atomics of all PEs through the NIC: only atomics that are executed in the same place are atomic
+/// with each other.
 void Runtime::Impl::route_atomics() {
   int own_index = -1;
   for (const int index : transport_index_by_pe)
@@ -651,7 +655,8 @@ TransportSetup Runtime::Impl::transport_setup() {
           &options,     failure_detector.get(), timeout_s};
 }
 
-/// One that is chosen automatically is made in the next phase, when all know what is missing.
+/// A transport that is chosen automatically is made in the next phase, when all PEs know which
+/// pairs are not reached yet.
 void Runtime::Impl::enter_transports() {
   const auto make = request.make_transport ? request.make_transport : make_transport;
   const bool beyond_memory = placement.n_nodes() > 1 || !one_network(placement);
@@ -711,8 +716,7 @@ ReachGap Runtime::Impl::gap_of(const TransportEntry& entry) {
   return gap;
 }
 
-/// A transport that cannot be opened on one PE is not used by any, and is not a reason to end the
-/// job.
+/// A transport that cannot be opened on one PE is not used by any PE, but does not end the job.
 TransportEntry Runtime::Impl::try_transport(const std::string& name) {
   const auto make = request.make_transport ? request.make_transport : make_transport;
   TransportEntry entry;
@@ -753,10 +757,11 @@ TransportEntry Runtime::Impl::choose_remote() {
   return std::move(*best);
 }
 
-/// The first transport that no option names and that would close all gaps.
+/// The option that selects the first transport that is not in use and would reach all remaining
+/// pairs; "" if there is none. Adds other such transports to remote_choice.other_advice.
 std::string Runtime::Impl::find_remote_advice() {
   if (remote_choice.automatic)
-    return ""; // all were tried
+    return ""; // all candidates have been tried
   std::string first;
   for (const std::string& name : remote_candidates()) {
     const bool in_use =

@@ -14,10 +14,11 @@
 
 namespace shmemctl {
 
-/// What a transport leaves unreached, of what those before it leave: the same on all PEs.
+/// The pairs of PEs that neither a transport nor those before it in the list reach. The same on all
+/// PEs.
 struct ReachGap {
   std::uint64_t pairs = 0;
-  std::string reason; ///< reason of the first such pair
+  std::string reason; ///< why the first of these pairs is not reached
 };
 
 class GpuDirectTransport;
@@ -29,7 +30,7 @@ struct Runtime::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  /// Goes through all phases; on an Error undoes them and throws it with PE, host and phase.
+  /// Runs all phases; on an Error undoes them and throws it with PE, host and phase.
   void start();
   /// A deadline for one step from now on.
   Deadline deadline() const { return Deadline::after(std::chrono::duration<double>(timeout_s)); }
@@ -37,21 +38,23 @@ struct Runtime::Impl {
   /// By PE: the transport in use; nullptr: none. Includes the redirection of load/store atomics
   /// through a NIC (RoutedAtomics).
   std::vector<Transport*> transports_by_pe() const;
-  /// A job-wide barrier by the best means there is.
+  /// A barrier of the whole job: over RMA if all PEs are reachable, else over the bootstrap; in a
+  /// degraded job, of the survivors.
   void barrier();
-  /// Publishes the heap's new extent to transports and state after it has grown. The state has a
-  /// lock of its own: teams change it too, without holding `mutex`.
+  /// Publishes the heap's new size to transports and state after it has grown. The state has its
+  /// own lock, because teams change it too, without holding `mutex`.
   void refresh_heap();
   /// The error with PE, host and phase.
   Error named(const Error& error) const;
-  /// Announces the error with PE, host and phase, and throws it; a failure of another PE that is
-  /// known by now takes precedence.
+  /// Announces the error with PE, host and phase, and throws it. If another PE's failure is already
+  /// known, throws that failure instead.
   [[noreturn]] void raise(const Error& error);
-  /// Announces and throws the error that this PE was started with, or that hold_problem() has kept.
+  /// Announces and throws the error that this PE was started with (RuntimeRequest::problem), or
+  /// that hold_problem() has stored.
   [[noreturn]] void raise_problem();
-  /// Runs `step`, which must not be collective. After the bootstrap and before the failure detector
-  /// runs, an Error of it is kept for raise_problem(): thrown at once it would leave the other PEs
-  /// with a lost PE, and nobody would know the cause.
+  /// Runs `step`, which must not be collective. If it throws an Error after the bootstrap and
+  /// before the failure detector runs, the Error is stored for raise_problem(): if it were thrown
+  /// at once, the other PEs would see a lost PE and could not learn the cause.
   template <class Step>
   void hold_problem(Step&& step) {
     try {
@@ -65,7 +68,7 @@ struct Runtime::Impl {
       problem_phase = phases.current();
     }
   }
-  /// Runs `step`; an Error of it is raised.
+  /// Runs `step`; if it throws an Error, raises it (raise()).
   template <class Step>
   void announcing(Step&& step) {
     try {
@@ -79,60 +82,62 @@ struct Runtime::Impl {
   const Options& options;
   double timeout_s;
   std::string launcher;
-  std::string problem_phase; ///< where RuntimeRequest::problem comes from
+  std::string problem_phase; ///< phase in which RuntimeRequest::problem arose
 
-  // One member per thing that a phase makes; destroyed in reverse.
+  // What the phases create, in their order; destroyed in reverse.
   HostIdentity identity;
   CpuSet cpus_at_start;                        ///< CPUs of the thread that made the runtime
   std::unique_ptr<HeapBacking> static_backing; ///< backing of `static_data`
   std::unique_ptr<StaticDataRegion> static_data;
-  /// The launcher's bootstrap, if the world is a part of its job.
+  /// The bootstrap of the launched job, if this world is one of several worlds in it.
   std::unique_ptr<Bootstrap> parent_bootstrap;
   std::unique_ptr<Bootstrap> bootstrap;
   Placement placement;
   Secret secret{};
   std::unique_ptr<FailureDetector> failure_detector;
-  std::unique_ptr<Failure> ended_by; ///< the job's failure at the end of the failure detector
+  std::unique_ptr<Failure> ended_by; ///< the job's failure when the failure detector was stopped
   JobHealth nobody;
   Node node;
   MappingRequest wanted_mapping;
   Mapping mapping;
-  std::vector<int> shared_pes; ///< PEs whose memory is mapped here, indexed by slot, ascending
+  std::vector<int> shared_pes; ///< PEs whose memory is mapped here, by slot, ascending
   std::unique_ptr<LocalPeers> local_peers;
   std::unique_ptr<HeapBacking> backing; ///< backing of the two regions below
   std::unique_ptr<SymmetricRegion> internal;
-  std::unique_ptr<SymmetricRegion> staging; ///< what `staged` sends through
+  std::unique_ptr<SymmetricRegion> staging; ///< buffers through which `staged` sends
   std::unique_ptr<SymmetricRegion> heap_region;
   std::unique_ptr<SymmetricHeap> heap;
   std::vector<TransportEntry> transports;
   std::vector<int> transport_index_by_pe;
   bool all_reachable = true;
   RemoteChoice remote_choice;
-  /// By transport: its replacement where atomics must go through a NIC.
+  /// By transport: its replacement if atomics must go through a NIC, else nullptr.
   std::vector<std::unique_ptr<Transport>> routed;
   std::string no_gpu_reason = "the command uses no GPU"; ///< "" if the job has a GPU
-  std::unique_ptr<GpuRuntime> gpu;                       ///< none: see the reason
+  std::unique_ptr<GpuRuntime> gpu;                       ///< nullptr: see no_gpu_reason
   /// For operations on GPU memory that this PE's host starts.
   std::vector<std::unique_ptr<Transport>> gpu_transports;
-  StagedTransport* staged = nullptr; ///< one of `transports`; nullptr if it is not needed
-  /// One of `transports`, over another one; none if NICs cannot access GPU memory.
+  StagedTransport* staged = nullptr; ///< one of `gpu_transports`; nullptr if it is not needed
+  /// One of `gpu_transports`, on top of a network transport; nullptr if NICs cannot access GPU
+  /// memory.
   GpuDirectTransport* gpu_direct = nullptr;
-  std::optional<std::size_t> gpu_network; ///< index in `transports` of the one whose NICs it uses
-  std::string gpu_memory_path;            ///< DeviceNetworkInputs
-  /// The transport to whose queues kernels post operations on GPU memory; nullptr if there is none.
-  /// ibgda_gpu_reason then says why not, otherwise by which path the NIC accesses GPU memory.
+  std::optional<std::size_t> gpu_network; ///< index in `transports` of that network transport
+  std::string gpu_memory_path;            ///< as in DeviceNetworkInputs
+  /// The transport to whose queues kernels post operations on GPU memory; nullptr if they cannot.
+  /// ibgda_gpu_reason then says why; otherwise it names the path by which the NIC accesses GPU
+  /// memory.
   ibgda::IbgdaTransport* ibgda_gpu = nullptr;
   std::string ibgda_gpu_reason;
-  std::unique_ptr<Proxy> proxy; ///< none until a proxy is requested
+  std::unique_ptr<Proxy> proxy; ///< nullptr until a proxy is requested
   std::unique_ptr<Rma> rma;
   std::unique_ptr<Buffers> buffers;
   std::unique_ptr<StateBlock> state;
   std::unique_ptr<Teams> teams;
   std::unique_ptr<Collectives> collectives;
-  std::unique_ptr<DegradedJob> degraded; ///< none: the loss of a PE ends the job
+  std::unique_ptr<DegradedJob> degraded; ///< nullptr: the loss of a PE ends the job
   TeamId rail_team = invalid_team;
   std::mutex mutex;           ///< guards allocate(), free(), gather_text() and proxy()
-  std::mutex bootstrap_mutex; ///< guards the bootstraps' calls after the phases
+  std::mutex bootstrap_mutex; ///< serialises calls of the bootstraps after the phases
   Phases phases;              ///< last: its undo steps use everything above
   TransportSetup transport_setup();
 
@@ -154,13 +159,13 @@ private:
   void enter_transports();
   void undo_transports();
   void enter_transport_map();
-  /// Collective, all of these.
+  // The next five are collective.
   void ask_reach(TransportEntry& entry);
   TransportEntry try_transport(const std::string& name);
   TransportEntry choose_remote();
   ReachGap gap_of(const TransportEntry& entry);
   std::string find_remote_advice();
-  /// Assigns the transport at this index to the PEs that it is the first to reach.
+  /// Assigns the transport at this index to the PEs that it reaches and that have none yet.
   void assign_transport(std::size_t index);
   void enter_nics();
   void enter_connections();
@@ -170,19 +175,20 @@ private:
   std::unique_ptr<OpenedGpu> open_my_gpu(std::string& why) const;
   GpuHooks gpu_hooks();
   /// By PE: the transport for operations on GPU memory that this PE's host initiates; nullptr:
-  /// none.
+  /// none. Collective.
   std::vector<Transport*> make_gpu_transports();
-  /// Collective. If any PE has another one that it cannot map, or kernels are to take a network.
+  /// Whether any PE cannot map the GPU memory of some PE that it reaches, or DEVICE_PATH requires
+  /// a network. Collective.
   bool need_gpu_network(const RegionView& heap_view);
-  /// Collective: whether NICs reach the GPUs' memory, and whose.
+  /// Collective: decides whether NICs access the GPUs' memory, and which transport's NICs.
   void choose_gpu_network(const RegionView& heap_view);
   /// Collective.
   void make_staged();
   void make_gpu_direct();
-  /// Collective: whether kernels post to an HCA's queues on GPU memory.
+  /// Collective: decides whether kernels post operations on GPU memory to an HCA's queues.
   void choose_ibgda_gpu();
   std::string why_no_ibgda_gpu(ibgda::IbgdaTransport& ibgda);
-  /// What staged transfers go over: by PE.
+  /// By PE: the transport that carries staged transfers.
   std::vector<Transport*> staging_transports() const;
   ibgda::IbgdaTransport* wanted_ibgda() const;
   DeviceMemoryUser& gpu_memory_user() const;
@@ -199,7 +205,8 @@ private:
   void gather_hosts();
   RegionView view(int region, const SymmetricRegion& part) const;
   RegionView static_view() const;
-  /// Collective: the region is known to the transports of all PEs, then to everything here.
+  /// Collective: registers the region with the transports of all PEs, then sets it in `rma` and
+  /// `state`.
   void publish(const RegionView& region);
   Agreement make_agreement();
   void require_one_program();

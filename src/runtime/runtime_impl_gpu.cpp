@@ -15,8 +15,8 @@
 
 namespace shmemctl {
 
-/// PEs of a machine take turns, also across virtual nodes; GPUS names devices as `topo` does, a
-/// program as CUDA does.
+/// The PEs of a machine, also of different virtual nodes, get its devices in turn, unless the
+/// program or GPUS names them. GPUS uses `topo`'s numbers, the program CUDA's.
 std::unique_ptr<OpenedGpu> Runtime::Impl::open_my_gpu(std::string& why) const {
   if (options.text("HEAP") == "none") {
     why = "SHMEMCTL_HEAP=none";
@@ -93,7 +93,7 @@ void Runtime::Impl::enter_gpu() {
 void Runtime::Impl::undo_gpu() {
   if (gpu)
     gpu->leave_network();
-  // First: the emulated HCA executes operations through these.
+  // Before the transports are destroyed, because the emulated HCA executes operations through them.
   for (const int region : {region::gpu_heap, region::gpu_team_flags}) {
     if (ibgda_gpu)
       ibgda_gpu->drop_device_region(region);
@@ -162,7 +162,7 @@ void Runtime::Impl::choose_gpu_network(const RegionView& heap_view) {
   GpuDirectCapabilities own_capabilities;
   if (wanted != "off")
     own_capabilities = try_gpu_direct(candidates, needed, gpu->device_memory(),
-                                      gpu->views().back()); // the cells: of a fixed size
+                                      gpu->views().back()); // the team flags: of a fixed size
   const std::vector<GpuDirectCapabilities> by_pe =
       allgather_archived(*bootstrap, own_capabilities, "GPUDirect capabilities", deadline());
   const GpuDirectChoice choice = choose_gpu_direct(wanted, by_pe);
@@ -180,7 +180,7 @@ ibgda::IbgdaTransport* Runtime::Impl::wanted_ibgda() const {
   return find_ibgda(all);
 }
 
-/// The emulated HCA cannot wait for itself: what it stages takes the transport below.
+/// The emulated HCA cannot wait for itself, so its staged transfers use the transport below it.
 std::vector<Transport*> Runtime::Impl::staging_transports() const {
   std::vector<Transport*> base = transports_by_pe();
   if (ibgda_gpu && ibgda_gpu->carrier())
@@ -204,7 +204,7 @@ std::string Runtime::Impl::why_no_ibgda_gpu(ibgda::IbgdaTransport& ibgda) {
     return "SHMEMCTL_GPUDIRECT=off";
   if (std::string why = gpu->device_memory()->why_unordered(); !why.empty())
     return why;
-  const RegionView sample = gpu->views().back(); // the cells: of a fixed size
+  const RegionView sample = gpu->views().back(); // the team flags: of a fixed size
   const DeviceReach reach =
       ibgda.try_device_memory(gpu->device_memory(), sample.base, sample.size_bytes);
   ibgda_gpu_reason = "GPUDirect RDMA by " + reach.method +
@@ -259,13 +259,13 @@ void Runtime::Impl::make_staged() {
   made->start(exchange);
   staged = made.get();
   gpu_transports.push_back(std::move(made));
-  // Callers name their own contexts to it, so that the context of its messages is free in that
-  // transport.
+  // Callers of `staged` never use staged_send_context for their own operations, so the emulated HCA
+  // can use it there.
   if (ibgda_gpu && ibgda_gpu->is_emulated())
     ibgda_gpu->use_for_gpu_memory(*staged, staged_send_context);
 }
 
-/// A chosen one is.
+/// The cast succeeds because only transports that are a DeviceMemoryUser are chosen.
 DeviceMemoryUser& Runtime::Impl::gpu_memory_user() const {
   return dynamic_cast<DeviceMemoryUser&>(*transports[*gpu_network].transport);
 }

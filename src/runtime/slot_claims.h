@@ -1,5 +1,5 @@
-// Arbitration of team slots on this PE: one team creation at a time may take slots, although
-// several threads may run some.
+// Arbitration of team slots on this PE: several threads may create teams at once, but only one
+// creation at a time may take slots.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace shmemctl {
 
-/// Members of a creation exchange their free slots; until they have decided, no other thread of the
-/// PE may take one. A creation that may not take slots now reports "busy", releases what it holds,
-/// and all its members retry. It may hold the slots of a PE only if it has the lowest key there,
-/// and only after all its members have arrived, so no attempt waits for another creation. Of all
-/// creations whose members have arrived, the one with the lowest key holds all its PEs after a few
-/// attempts (no other one can take them once it is queued there); it completes, and by induction so
-/// do all.
+/// The members of a creation exchange their free slots; until they have decided, no other thread of
+/// a member may take a slot. If a member cannot hold its slots now, it reports "busy", and all
+/// members release the slots that they hold and retry. A creation may hold the slots of a PE only
+/// if it has the lowest key there, and only after all its members have arrived, so no attempt waits
+/// for another creation. Of all creations whose members have arrived, the one with the lowest key
+/// holds the slots of all its PEs after a few attempts (no other creation can take them once it is
+/// queued there). It completes, and by induction so do all creations.
 class SlotClaims {
 public:
-  /// Splits (0, parent's slot) go before creations from a unique id (1, id).
+  /// Splits have the key (0, parent's slot), and precede creations from a unique id, (1, id).
   using Key = std::pair<int, std::uint64_t>;
 
   /// One creation, from the arrival of all its members to its end.
@@ -45,7 +45,7 @@ public:
         claims_.holder_ = key_;
       return claims_.holder_ == key_;
     }
-    /// After an attempt that ended with "busy".
+    /// Releases the slots after an attempt that ended with "busy".
     void let_go() {
       const std::lock_guard lock(claims_.mutex_);
       if (claims_.holder_ == key_)

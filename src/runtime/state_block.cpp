@@ -11,7 +11,7 @@ namespace shmemctl {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
-/// Member lists of irregular teams: room for this many teams of all PEs.
+/// The list area has room for the members of this many irregular teams of all PEs.
 constexpr std::size_t full_lists = 16;
 constexpr std::size_t fewest_list_entries = 1024;
 constexpr std::size_t peers_at = round_up(sizeof(State), line_bytes);

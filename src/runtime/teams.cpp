@@ -10,7 +10,8 @@
 namespace shmemctl {
 
 namespace {
-/// Between two attempts to agree on a slot, each of which communicates: yields, and never sleeps.
+/// For the pause between two attempts to agree on a slot: yields, and never sleeps, because each
+/// attempt communicates.
 constexpr BackoffPolicy retry_backoff{.spins = 0, .yields = ~0u, .yields_per_check = 1};
 } // namespace
 
@@ -121,7 +122,7 @@ std::uint64_t Teams::mask_to_publish(SlotClaims::Claim& claim, std::size_t list_
   return slots | slot_masks::shown | slot_masks::held;
 }
 
-/// The slot is free here, hence quiescent (see destroy()), so its counters need no care.
+/// The slot is free here, hence quiescent (see destroy()), so its counters need no reset.
 void Teams::create(State& state, TeamId slot, TeamMembers members) {
   const std::lock_guard lock(mutex_);
   TeamState& team = state.teams[slot];
@@ -139,11 +140,11 @@ void Teams::create(State& state, TeamId slot, TeamMembers members) {
   members_[index_of(slot)] = std::move(members);
 }
 
-/// The sync is the last use of the slot: a member that has left it has seen all arrivals ever sent
-/// to it on this slot, since each arrival is awaited by the sync that it belongs to. So this PE's
-/// counters are unchanged until it agrees to a new use. Teams of other sizes use other numbers of
-/// rounds; setting the counters of all rounds to the epoch makes one number sufficient for all
-/// later uses.
+/// The sync is the last use of the slot: a member that has left it has received all arrivals that
+/// were ever sent to it on this slot, since each sync waits for its own arrivals. So this PE's
+/// counters do not change until it agrees to a new use of the slot. Teams of other sizes use other
+/// numbers of rounds; the counters of all rounds are set to the epoch, so that the epoch alone
+/// describes the slot for the next team.
 void Teams::destroy(TeamId team) {
   if (team < first_user_team || !valid(team))
     return;
@@ -162,11 +163,11 @@ void Teams::destroy(TeamId team) {
 
 // Synchronisation of a team's members.
 
-/// Dissemination barrier: in round r every member signals the member at +2^r and waits for the one
-/// at -2^r; after round r it knows that 2^(r+1) members have arrived. Each sync adds exactly one
-/// arrival to each round's counter, so it is complete when the counter has reached the number of
-/// syncs begun (the partner may be one ahead, never two: it needs this PE's next arrival, directly
-/// or indirectly).
+/// Dissemination barrier: in round r every member signals the member at distance +2^r and waits for
+/// the member at -2^r; after round r it knows that 2^(r+1) members have arrived. Each sync adds
+/// exactly one arrival to each round's counter, so a round is complete when its counter has reached
+/// the number of syncs begun. (The partner may be one sync ahead, never two, because for that it
+/// would need this PE's next arrival, directly or indirectly.)
 void Teams::sync(TeamId team) {
   const TeamMembers& members = members_of_team(team);
   TeamSync& own = sync_[team];
@@ -256,7 +257,7 @@ std::optional<Teams::Slots> Teams::split(TeamId parent, const std::vector<Slice>
     members_by_slice[i] = slice_of(parent, slices[i]);
     list_members += members_by_slice[i]->list.size();
   }
-  sync(parent); // all members have arrived: from here on none waits for a PE that is busy with
+  sync(parent); // all members have arrived: from here on no member waits for a PE that is busy with
                 // something else
   SlotClaims::Claim claim(claims_, {0, static_cast<std::uint64_t>(parent)});
   Wait retry(rma_.health(), rma_.timeout_s(), {"team split"}, retry_backoff);
@@ -280,8 +281,8 @@ std::optional<Teams::Slots> Teams::split(TeamId parent, const std::vector<Slice>
   return slots;
 }
 
-/// The slot masks of all members of the parent, in team order; nothing if one of them was busy. The
-/// second sync keeps the masks until all members have read them.
+/// The slot masks of all members of the parent, in team order; nothing if a member was busy. The
+/// second sync ensures that no mask is overwritten before all members have read it.
 std::optional<std::vector<std::uint64_t>> Teams::gather_free(TeamId parent, std::uint64_t own_mask,
                                                              std::uint64_t arguments) {
   TeamSync& own = sync_[parent];
@@ -306,7 +307,8 @@ std::optional<std::vector<std::uint64_t>> Teams::gather_free(TeamId parent, std:
   return words;
 }
 
-/// All members of the parent compute the slots of all slices, so that all know when one has none.
+/// All members of the parent compute the slots of all slices, so that all of them know if no slot
+/// is free for a slice.
 std::optional<Teams::Slots> Teams::choose_slots(std::vector<std::uint64_t> free_by_member,
                                                 const std::vector<Slice>& slices) {
   Slots slots;
@@ -328,22 +330,23 @@ std::optional<Teams::Slots> Teams::choose_slots(std::vector<std::uint64_t> free_
   return slots;
 }
 
-// Teams of arbitrary PEs by a unique id. Every member publishes its free slots in a rendezvous
-// record of its own, under a key derived from the id, and reads those of others; nothing is written
-// to a PE that has not begun this creation, so creations that share members cannot mix, and PEs
-// that are not members are not involved. The AND of all masks is computed by dissemination: in
-// round r a member publishes the AND of 2^r members' masks and reads that of the member at -2^r,
-// waiting until it is published. AND is idempotent, so the number of members need not be a power of
-// two. Each value has exactly one reader, which increments `acks` when it has it; a member leaves
-// when its values of all rounds have been read. All members then have the same mask, hence the same
+// Teams of arbitrary PEs by a unique id. Every member publishes its free slots in its own
+// rendezvous record, under a key derived from the id, and reads the records of others. Nothing is
+// written to a PE that has not begun this creation, so creations that share members cannot mix, and
+// PEs that are not members are not involved. The AND of all masks is computed by dissemination: in
+// round r a member publishes the AND of 2^r members' masks, and reads that of the member at -2^r
+// once it is published. AND is idempotent, so the number of members need not be a power of two.
+// Each value has exactly one reader, which increments `acks` after reading it; a member leaves when
+// its values of all rounds have been read. All members then have the same mask, hence the same
 // slot: the lowest one that is free on all. No sync is needed afterwards: a member that is already
 // in its first sync adds to counters that no other member is changing.
 
 namespace {
 
 constexpr int n_records = limits::max_teams;
-/// A creation's record is one of this many after the one that its id hashes to, so that a reader
-/// need not search all; as many creations with colliding ids may run in threads of one PE at once.
+/// A creation takes one of this many consecutive records, from the index id % n_records on, so that
+/// a reader need not search all records. This is also how many creations with colliding ids can run
+/// in threads of one PE at once.
 constexpr int record_window = 4;
 constexpr const char* step = "team from a unique id";
 
@@ -361,7 +364,7 @@ bool usable(const std::vector<int>& members, int my_number, int pe, int n_pes) {
          std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
 }
 
-/// Attempts of one creation have different keys, and so has the search for its members.
+/// Each attempt of a creation has its own key, and so does the search for its members.
 constexpr std::uint64_t attempt_with_numbers = ~std::uint64_t{0};
 std::uint64_t key_of(std::uint64_t id, std::uint64_t attempt) {
   const std::uint64_t key = slot_masks::mixed(id, attempt);
@@ -383,7 +386,7 @@ std::optional<TeamId> Teams::from_unique_id(std::uint64_t id, int my_number,
     return std::nullopt;
   TeamMembers team = team_members(members);
   const int record = take_record(id);
-  // Nothing is agreed on yet: after this call all members have arrived.
+  // This round agrees on nothing; it only ensures that all members have arrived.
   agree_by_id(id, key_of(id, 0), record, slot_masks::shown, my_number, members);
   SlotClaims::Claim claim(claims_, {1, id});
   Wait retry(rma_.health(), rma_.timeout_s(), {step}, retry_backoff);
@@ -427,9 +430,9 @@ void Teams::give_back_record(int record) {
   free_records_ |= slot_masks::bit(record);
 }
 
-/// A record with a key of its own shows this PE's number, until all the others have acknowledged
-/// that they have read it. The agreement that follows ends when all members are in it, so a later
-/// use of the same id finds none of these records.
+/// A record with its own key (attempt_with_numbers) publishes this PE's number until all other
+/// members have acknowledged that they have read it. The agreement that follows ends only after all
+/// members have begun it, so a later use of the same id finds none of these records.
 std::optional<TeamId> Teams::from_numbers(std::uint64_t id, int my_number, int n_members) {
   if (n_members < 1 || n_members > rma_.n_pes() || my_number < 0 || my_number >= n_members)
     return std::nullopt;
@@ -490,7 +493,7 @@ const TeamRendezvous* Teams::find_record(std::uint64_t id, std::uint64_t key, in
   return nullptr;
 }
 
-/// One attempt: the AND of all members' masks.
+/// One attempt to agree; returns the AND of all members' masks.
 std::uint64_t Teams::agree_by_id(std::uint64_t id, std::uint64_t key, int record,
                                  std::uint64_t own_mask, int my_number,
                                  const std::vector<int>& members) {

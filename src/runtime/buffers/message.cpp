@@ -19,7 +19,7 @@ std::string sign(std::string text, const JobSecret& secret) {
   return text + to_bytes(siphash(secret, text.data(), text.size()));
 }
 
-/// The prefix of a valid signature.
+/// The message without its signature; nothing if the signature is invalid.
 std::optional<std::string_view> signed_part(const void* data, std::size_t size_bytes,
                                             const JobSecret& secret) {
   constexpr std::size_t signature_bytes = sizeof(std::uint64_t);
@@ -141,7 +141,7 @@ Packet receive_packet(int socket) {
   while (size_bytes < 0 && errno == EINTR);
   if (size_bytes < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM))
     return {};
-  if (size_bytes <= 0) { // no message of ours is empty
+  if (size_bytes <= 0) { // 0 is the end of the connection, because no message is empty
     packet.state = Packet::State::ended;
     return packet;
   }

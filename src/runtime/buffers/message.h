@@ -1,5 +1,5 @@
-// The requests and responses of PEs of a node about registered buffers, and the Unix sockets that
-// carry them.
+// The requests and responses by which the PEs of a node access each other's registered buffers, and
+// the Unix sockets that carry them.
 #pragma once
 
 #include <array>
@@ -17,12 +17,12 @@
 namespace shmemctl::buffers {
 
 enum class RequestKind : std::uint32_t {
-  hello, ///< the sender's identity; the response carries the registration table
-  open,  ///< how to reach this buffer; the response carries its files
-  stage, ///< I need my staging area
-  put,   ///< copy from my staging area into the buffer
-  get,   ///< copy from the buffer into my staging area
-  close  ///< forget this buffer of mine: its memory is about to go
+  hello, ///< identifies the sender; the response carries the registration table
+  open,  ///< asks for access to a buffer; the response carries its files or handles
+  stage, ///< asks for the sender's staging area
+  put,   ///< asks to copy from the sender's staging area into the buffer
+  get,   ///< asks to copy from the buffer into the sender's staging area
+  close  ///< asks to unmap a buffer of the sender, whose memory may be freed soon
 };
 
 struct Request {
@@ -35,12 +35,12 @@ struct Request {
 
 enum class Outcome : std::uint32_t {
   done,
-  stale,  ///< the buffer is not registered (any more)
+  stale,  ///< the buffer is not, or no longer, registered
   failed, ///< `reason` says why
 };
 
-/// A part of a buffer's pages: `size_bytes` from `offset_bytes` on in the file that came as
-/// descriptor number `file` with the answer.
+/// A part of a buffer's pages: `size_bytes` from `offset_bytes` on in the file whose descriptor has
+/// index `file` among those of the response.
 struct FilePart {
   std::uint64_t file = 0, offset_bytes = 0, size_bytes = 0;
   bool operator==(const FilePart&) const = default;
@@ -50,12 +50,12 @@ struct Response {
   std::uint64_t sequence = 0;
   Outcome outcome = Outcome::done;
   std::uint32_t descriptors = 0; ///< number of descriptors sent with the message
-  TableShape shape;              ///< shape that a hello message tells
-  // Of open:
+  TableShape shape;              ///< in the response to hello: the shape of the registration table
+  // In the response to open:
   std::uint64_t address = 0, size_bytes = 0, page_gap_bytes = 0;
   bool writable = false;
   BufferMemory memory = BufferMemory::host;
-  std::vector<FilePart> parts; ///< empty: not shareable, `reason` says why. Of gpu_descriptors:
+  std::vector<FilePart> parts; ///< empty: not shareable, `reason` says why. For gpu_descriptors:
                                ///< whole allocations; page_gap_bytes is the gap in the first one
   std::string device, handle;  ///< as in GpuShare
   std::string reason;
@@ -66,13 +66,13 @@ inline constexpr std::size_t max_parts = 64, max_reason_bytes = 400, max_message
 
 void serialize(Archive& archive, Request& request);
 void serialize(Archive& archive, FilePart& part);
-/// Texts are cut at their limits.
+/// Texts are cut at the limits above.
 void serialize(Archive& archive, Response& response);
 
-/// Archives, signed with the job's secret.
+/// The message as an archive, signed with the job's secret.
 std::string encode(const Request& request, const JobSecret& secret);
 std::string encode(const Response& response, const JobSecret& secret);
-/// Nothing unless it is one whole message signed with this secret. Survive any bytes.
+/// Nothing unless the data is one whole message signed with this secret. Accept any bytes.
 std::optional<Request> decode_request(const void* data, std::size_t size_bytes,
                                       const JobSecret& secret);
 std::optional<Response> decode_response(const void* data, std::size_t size_bytes,
@@ -83,19 +83,20 @@ std::string socket_name(const JobSecret& secret, int pe);
 
 // Whole messages with descriptors, over connected Unix sockets.
 
-/// Non-blocking, close-on-exec, of type SOCK_SEQPACKET.
+/// A socket of type SOCK_SEQPACKET, non-blocking and close-on-exec.
 FileDescriptor packet_socket();
 
 struct Packet {
   enum class State { none, here, ended } state = State::none;
   std::string bytes;
   std::vector<FileDescriptor> descriptors;
-  bool descriptors_cut = false; ///< some could not be taken: too many open files
+  bool descriptors_cut = false; ///< some were lost, because too many files are open
 };
-/// Receives one message that has already arrived. Any error on the connection ends it.
+/// Receives one message if one has arrived. An error of the connection counts as its end.
 Packet receive_packet(int socket);
 
-/// False if it cannot be sent now or ever (`error` has the errno).
+/// Sends one message. Returns false if that is impossible, now or at all; `error` receives the
+/// errno.
 bool send_packet(int socket, const std::string& bytes, const std::vector<int>& descriptors,
                  int& error);
 

@@ -47,7 +47,7 @@ namespace {
 
 constexpr const char* pages_subject = "a buffer's pages";
 
-/// Beyond a file's end there is SIGBUS.
+/// Throws if the file does not contain the part: accesses beyond a file's end cause SIGBUS.
 void require_size(const FileDescriptor& file, const FilePart& part) {
   struct stat status {};
   const bool good = ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode);
@@ -211,7 +211,7 @@ std::string OpenBuffer::why_gpu_not_mapped(const Reply& reply) {
   return {};
 }
 
-/// Tries it with one byte.
+/// Tries the system call with one byte; "" if it works, else why not.
 std::string OpenBuffer::why_not_attached() const {
   if (on_gpu_)
     return "system calls do not reach memory of a GPU";
@@ -232,7 +232,7 @@ void OpenBuffer::attach(bool put, std::uint64_t offset_bytes, void* local,
     return Error(ExitCode::unavailable, "buffer of PE " + std::to_string(owner_pe_),
                  put ? "write to it (put)" : "read from it (get)", why, fix);
   };
-  // The number of a process that has ended may be another one's.
+  // The process number may have been reused if the process has ended.
   if (!owner_->alive())
     throw fail("that PE has closed the connection", "check its output");
   auto* bytes = static_cast<std::byte*>(local);
@@ -250,7 +250,7 @@ void OpenBuffer::attach(bool put, std::uint64_t offset_bytes, void* local,
   }
 }
 
-/// In pieces, through memory of the host: system calls do not reach a GPU's.
+/// Copies in pieces, through host memory, because system calls cannot access GPU memory.
 void OpenBuffer::attach_gpu(bool put, std::uint64_t offset_bytes, void* local,
                             std::size_t size_bytes) const {
   auto* const bytes = static_cast<std::byte*>(local);
@@ -330,7 +330,7 @@ std::shared_ptr<const OpenBuffer> OpenCache::find(int owner_pe, const BufferHand
 }
 
 void OpenCache::insert(std::shared_ptr<const OpenBuffer> opened) {
-  Entries gone; // unmapped after the lock is free
+  Entries gone; // declared before the lock: unmapped after the lock is released
   const std::lock_guard lock(mutex_);
   const auto same = position(opened->owner_pe(), opened->handle().slot);
   if (same != entries_.end()) {

@@ -1,5 +1,5 @@
-// A registered buffer of any PE, opened by this one: its path, its mapping and copies; and the
-// cache of such buffers.
+// A registered buffer of any PE, opened by this PE: its path, its mapping and copies; and the cache
+// of open buffers.
 #pragma once
 
 #include <condition_variable>
@@ -21,12 +21,12 @@
 
 namespace shmemctl::buffers {
 
-/// Reference counts of this process's mappings. A mapping that is still in use outlives its entry
-/// in the cache; it is counted here until it is unmapped, which the owner must know before it frees
-/// the memory. Thread safe.
+/// Counts this process's mappings of GPU buffers of other PEs. A mapping that is in use outlives
+/// its entry in the cache; it is counted here until it is unmapped, so that the owner can wait for
+/// that before it frees the memory. Thread safe.
 class MappingRefcounts {
 public:
-  /// Counts one mapping while it lives: to be declared before the mapping.
+  /// Counts one mapping while it exists. Must be declared before the mapping.
   class Entry {
   public:
     Entry(std::shared_ptr<MappingRefcounts> book, int owner_pe, const BufferHandle& handle);
@@ -39,7 +39,7 @@ public:
     std::pair<int, std::uint64_t> key_;
   };
 
-  /// False if the deadline passed and there still is one.
+  /// Waits until no mapping of the buffer is left; false if the deadline passes first.
   bool wait_until_gone(int owner_pe, const BufferHandle& handle, const Deadline& deadline);
 
 private:
@@ -52,7 +52,7 @@ private:
 
 class PagesView {
 public:
-  /// Throws Error (unavailable): a file is smaller than it should be, or the system refuses.
+  /// Throws Error (unavailable) if a file is smaller than its part, or the kernel refuses.
   PagesView(const std::vector<FilePart>& parts, const std::vector<FileDescriptor>& files,
             bool writable);
   ~PagesView();
@@ -72,12 +72,12 @@ private:
 
 namespace shmemctl {
 
-// One registered buffer of some PE, opened here: the path that its bytes take, and the copies.
+// One registered buffer of some PE, opened here: its path, and the copies.
 
-/// How the bytes of an operation travel.
+/// How the data of an operation are copied.
 enum class BufferPathKind {
-  zero_copy, ///< one copy, from where they are to where they shall be, by this PE's own loads and
-             ///< stores (or by a NIC, or the copy engine of its GPU)
+  zero_copy, ///< one copy, directly from source to destination, by this PE's loads and stores (or
+             ///< by a NIC, or the copy engine of its GPU)
   attach,    ///< one copy, by the kernel (process_vm_writev, process_vm_readv)
   staged     ///< two copies, through shared memory in between
 };
@@ -86,7 +86,7 @@ const char* to_string(BufferPathKind kind);
 
 struct BufferPath {
   BufferPathKind kind = BufferPathKind::staged;
-  std::string reason; ///< one clause: why this path and no faster one
+  std::string reason; ///< one clause: why this path, and why not a faster one
 };
 
 namespace buffers {
@@ -95,9 +95,9 @@ struct AllowedPaths {
   bool zero_copy = true, attach = true;
 };
 
-/// What this PE opens buffers with.
+/// This PE's part in opening buffers.
 struct Opener {
-  std::uint32_t user = 0; ///< this PE's number in other PEs' tables
+  std::uint32_t user = 0; ///< this PE's index in other PEs' registration tables
   AllowedPaths allowed = {};
   GpuBufferBackend* gpu = nullptr; ///< not owned; nullptr: none
   std::shared_ptr<MappingRefcounts> book = {};
@@ -108,7 +108,7 @@ public:
   /// A buffer of this PE itself.
   OpenBuffer(int my_pe, const RegisteredBuffer& buffer,
              std::shared_ptr<const RegistrationTable> table, const Opener& opener);
-  /// Another PE's: queries it, and tries the paths in order. Throws Error.
+  /// A buffer of another PE: queries the owner, and tries the paths in order. Throws Error.
   OpenBuffer(std::shared_ptr<OwnerConnection> owner, const BufferHandle& handle,
              const Opener& opener);
 
@@ -119,7 +119,7 @@ public:
   bool is_on_gpu() const { return on_gpu_; }
   bool is_writable() const { return writable_; }
   std::size_t size_bytes() const { return size_bytes_; }
-  /// Its first byte in this process; nullptr if it is not mapped here.
+  /// The address of its first byte in this process; nullptr if it is not mapped here.
   std::byte* address() const { return pages_ ? at(0) : nullptr; }
   GpuBufferBackend* gpu() const { return opener_.gpu; }
   /// Whether the registration is still valid (acquire); it may end at any time.
@@ -127,8 +127,8 @@ public:
     return table_->generation(handle_.slot).load(std::memory_order_acquire) == handle_.generation;
   }
 
-  /// The caller holds a valid Lease and has checked the range. Throw Error (unavailable), or
-  /// (usage) for a put to read-only memory.
+  /// The caller must hold a valid OperationGuard and have checked the range. Throw Error
+  /// (unavailable), or (usage) for a put to read-only memory.
   void put(std::uint64_t offset_bytes, const void* source, std::size_t size_bytes) const;
   void get(void* target, std::uint64_t offset_bytes, std::size_t size_bytes) const;
 
@@ -153,12 +153,12 @@ private:
   int owner_pe_;
   BufferHandle handle_;
   Opener opener_;
-  std::shared_ptr<OwnerConnection> owner_; ///< nullptr: this PE
+  std::shared_ptr<OwnerConnection> owner_; ///< nullptr: this PE is the owner
   std::shared_ptr<const RegistrationTable> table_;
   std::optional<PagesView> view_;
   std::optional<MappingRefcounts::Entry> entry_; ///< destroyed after the mapping
   std::unique_ptr<GpuMapping> mapping_;
-  std::byte* pages_ = nullptr; ///< the first page (or allocation of a GPU), if mapped here
+  std::byte* pages_ = nullptr; ///< address of the first page (or GPU allocation), if mapped here
   std::size_t page_gap_bytes_ = 0;
   std::uintptr_t address_ = 0; ///< in the owner's address space
   std::size_t size_bytes_ = 0;
@@ -172,17 +172,17 @@ private:
 
 namespace shmemctl::buffers {
 
-/// By owner and slot. A newer registration in a slot replaces the entry of an older one, which
-/// never becomes valid again. Users of an entry hold a reference, so an evicted one stays mapped
-/// until its last user is done. Thread safe.
+/// Open buffers by owner and slot. A newer registration in a slot replaces the entry of an older
+/// one, which never becomes valid again. Users of an entry hold a reference, so that an evicted
+/// buffer stays mapped until its last use ends. Thread safe.
 class OpenCache {
 public:
   explicit OpenCache(std::size_t limit) : limit_(limit) {}
 
   /// The entry of exactly this registration, which becomes the most recently used; or nullptr.
   std::shared_ptr<const OpenBuffer> find(int owner_pe, const BufferHandle& handle);
-  /// Adds it, unless a younger registration has the slot; evicts the slot's previous entry, those
-  /// whose registration has ended, and the least recently used beyond the limit.
+  /// Adds the buffer, unless a newer registration is in its slot. Evicts the slot's previous entry,
+  /// entries whose registration has ended, and the least recently used ones beyond the limit.
   void insert(std::shared_ptr<const OpenBuffer> opened);
   void erase(int owner_pe, const BufferHandle& handle);
   std::size_t size() const;

@@ -101,7 +101,7 @@ Reply OwnerConnection::call(Request request) {
       throw Error(ExitCode::unavailable, name_of(owner_), "request one", "malformed reply",
                   "run the same version of shmemctl on all hosts");
     if (response->sequence != request.sequence)
-      continue; // an answer to a call that was given up
+      continue; // the response to an earlier call that was given up
     health_.waiting_for(-1);
     if (packet.descriptors.size() != response->descriptors) {
       response->parts.clear();

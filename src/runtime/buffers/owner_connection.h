@@ -20,11 +20,11 @@ struct Reply {
   std::vector<FileDescriptor> descriptors;
 };
 
-/// Between the staging area and local memory, which may be a GPU's.
+/// Copies between the staging area and local memory, which may be GPU memory.
 using LocalCopy = std::function<void(void* to, const void* from, std::size_t size_bytes)>;
 
-/// A connection to one owner. Its calls wait for the owner's service: they end with the deadline,
-/// when the job fails, or when the connection does. Threads take turns.
+/// A connection to one owner. Its calls wait for the owner's service until it responds, the
+/// deadline passes, the job fails, or the connection ends. Calls of several threads are serialised.
 class OwnerConnection {
 public:
   /// Connects, and maps the owner's table. Throws Error: unavailable, deadline.
@@ -35,21 +35,22 @@ public:
 
   const RegistrationTable& table() const { return *table_; }
   int owner_pe() const { return owner_; }
-  /// The owner's process number as seen from here; 0 if it is not visible.
+  /// The owner's process number in this PID namespace; 0 if the process is not visible.
   pid_t process() const { return process_; }
-  /// False once the owner's end is closed.
+  /// False once the owner has closed the connection.
   bool alive() const;
 
   Reply open(const BufferHandle& handle);
-  /// Asks for this PE's staging area; must have been called before the next two.
+  /// Makes the owner allocate this PE's staging area; must be called before the next two functions.
   void require_stage();
-  /// In steps of the staging area. The caller holds a Lease. Throw Error as put and get do.
+  /// Copy in steps of the size of the staging area. The caller must hold an OperationGuard. Throw
+  /// Error as Buffers::put() and get() do.
   void staged_put(const BufferHandle& handle, std::uint64_t offset_bytes, const void* source,
                   std::size_t size_bytes, std::uint32_t user, const LocalCopy& copy);
   void staged_get(void* target, const BufferHandle& handle, std::uint64_t offset_bytes,
                   std::size_t size_bytes, std::uint32_t user, const LocalCopy& copy);
 
-  /// Tells that PE to forget a buffer of this PE. On return it has no mapping of it any more.
+  /// Asks that PE to close a buffer of this PE. On return it no longer maps the buffer.
   void close(const BufferHandle& handle);
 
 private:
@@ -64,7 +65,7 @@ private:
   int me_, owner_;
   JobHealth& health_;
   double timeout_s_;
-  std::mutex mutex_; ///< held over each exchange
+  std::mutex mutex_; ///< held during each exchange
   FileDescriptor socket_;
   pid_t process_ = 0;
   std::uint64_t sequence_ = 0;

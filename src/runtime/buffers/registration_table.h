@@ -1,4 +1,4 @@
-// Shared-memory table of the valid registrations and the operations in flight on each.
+// A table in shared memory of the valid registrations and the operations in flight on each.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@ struct TableShape {
   std::uint64_t staging_bytes = 0; ///< staging area of each user, a multiple of the page size
   bool operator==(const TableShape&) const = default;
 };
-/// Throws Error (unavailable) for what no PE of this version makes.
+/// Throws Error (unavailable) for a shape that no PE of this version creates.
 void require_plausible(const TableShape& shape);
 
-/// One owner's table, mapped by the owner and by every PE that has asked it for a buffer: for each
-/// slot a generation (0: none) and, per user, the number of its operations in flight; then each
-/// user's staging area. Users and owner synchronise without messages, as in Dekker's algorithm
-/// (seq_cst): a user increments its counter and then reads the generation; the owner clears the
-/// generation and then waits until all counters are 0.
+/// One owner's table, mapped by the owner and by every PE that has connected to it. It contains for
+/// each slot a generation (0: none) and, for each user, the number of its operations in flight;
+/// then the staging areas of all users. Users and owner synchronise without messages, as in
+/// Dekker's algorithm (seq_cst): a user increments its counter and then reads the generation; the
+/// owner clears the generation and then waits until all counters are 0.
 class RegistrationTable {
 public:
   /// For the owner: reserves address space for all slots; memory is committed slot by slot.
@@ -48,7 +48,7 @@ public:
   std::uint64_t stage_offset_bytes(std::uint32_t user) const;
 
 private:
-  static constexpr std::size_t line_bytes = 64; ///< users have cache lines of their own
+  static constexpr std::size_t line_bytes = 64; ///< each counter has its own cache line
   std::size_t slot_bytes() const { return (1 + std::size_t{shape_.users}) * line_bytes; }
   std::size_t table_bytes() const;
   std::size_t size_bytes() const { return table_bytes() + shape_.users * shape_.staging_bytes; }
@@ -64,7 +64,8 @@ private:
   std::byte* base_ = nullptr;
 };
 
-/// Counts one operation in and out. It may touch the buffer only while valid().
+/// Counts one operation in flight while it exists. The operation may access the buffer only if
+/// valid().
 class OperationGuard {
 public:
   OperationGuard(const RegistrationTable& table, const BufferHandle& handle, std::uint32_t user)
@@ -74,7 +75,7 @@ public:
   }
   OperationGuard(const OperationGuard&) = delete;
   OperationGuard& operator=(const OperationGuard&) = delete;
-  /// Release: what the operation wrote is there before the owner sees it end.
+  /// Release: the operation's writes are visible before the owner sees that it has ended.
   ~OperationGuard() { in_flight_.fetch_sub(1, std::memory_order_release); }
   bool valid() const { return valid_; }
 

@@ -15,10 +15,11 @@ namespace shmemctl::buffers {
 
 namespace {
 
-/// Without descriptors for a connection, looking again at once would take a core.
+/// If there is no free descriptor for a new connection, the listener is ignored for this time,
+/// because polling it would use a whole core.
 constexpr auto deaf_time = std::chrono::milliseconds(100);
 
-/// The number of a piece's file among the descriptors, which it joins if it is new.
+/// The index of a file among the descriptors; adds it if it is new.
 std::uint64_t number_of(int descriptor, std::vector<int>& descriptors) {
   const auto found = std::find(descriptors.begin(), descriptors.end(), descriptor);
   const auto number = static_cast<std::uint64_t>(found - descriptors.begin());
@@ -44,7 +45,7 @@ BufferService::BufferService(const JobSecret& secret, int pe, std::vector<int> u
 
 void BufferService::wake() noexcept {
   const std::uint64_t one = 1;
-  // Fails only if it is awake already.
+  // The write can only fail if the eventfd's counter is full, and then the thread wakes anyway.
   [[maybe_unused]] const ssize_t ignored = ::write(wake_.get(), &one, sizeof one);
 }
 
@@ -80,7 +81,7 @@ void BufferService::accept_links() {
         deaf_until_ = Deadline::after(deaf_time);
       return;
     }
-    // Connections that have not identified themselves are dropped in favour of new ones.
+    // If there are too many unidentified connections, the oldest of them is dropped.
     const auto stranger = [](const Link& link) { return link.user == nobody; };
     if (static_cast<std::size_t>(std::count_if(links_.begin(), links_.end(), stranger)) ==
         max_unidentified)
@@ -177,8 +178,8 @@ void BufferService::require_not_gone(const RegisteredBuffer& buffer) const {
                 "unregister a buffer before freeing its memory");
 }
 
-/// The requester holds an OperationGuard until its mapping is in its cache, so remove() finds all
-/// openers here.
+/// The requester holds an OperationGuard until its mapping is in its cache, so that remove(), which
+/// waits for that, finds all openers here.
 void BufferService::describe_gpu(std::size_t user, const RegisteredBuffer& buffer,
                                  Response& response, Files& files) {
   require_not_gone(buffer);
@@ -208,7 +209,8 @@ std::set<std::size_t> BufferService::take_openers(const BufferHandle& handle) {
   return users;
 }
 
-/// Through the staging area, which the copy engine reaches as it reaches any memory of the host.
+/// Copies between GPU memory and the staging area, which the copy engine can access like any host
+/// memory.
 void BufferService::copy_gpu(std::size_t user, const RegisteredBuffer& buffer,
                              const Request& request) {
   require_not_gone(buffer);
@@ -220,8 +222,8 @@ void BufferService::copy_gpu(std::size_t user, const RegisteredBuffer& buffer,
     callbacks_.gpu->copy(stage, memory, request.size_bytes);
 }
 
-/// The kernel copies: memory that the program has freed meanwhile causes an error, not the end of
-/// this PE.
+/// Copies between the buffer and the staging area by system calls, so that memory that the program
+/// has freed meanwhile causes an error instead of the end of this PE.
 void BufferService::copy(std::size_t user, const Request& request, Response& response) {
   const RegisteredBuffer buffer = pool_.get(request.handle);
   require_inside(request.offset_bytes, request.size_bytes, buffer.extent.size_bytes);
@@ -247,7 +249,8 @@ bool BufferService::reply(const Link& link, const Response& response,
   Response counted = response;
   counted.descriptors = static_cast<std::uint32_t>(descriptors.size());
   int error = 0;
-  // One request is in flight at a time, so the response fits.
+  // Only one request of a link is in flight at a time, so the response fits into the socket's
+  // queue.
   if (send_packet(link.socket.get(), encode(counted, secret_), descriptors, error))
     return true;
   if (error != ETOOMANYREFS && error != EMFILE)

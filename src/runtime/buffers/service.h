@@ -19,27 +19,26 @@
 
 namespace shmemctl::buffers {
 
-/// What a PE does for others beyond its pool of buffers.
+/// What the service uses besides the pool of buffers.
 struct ServiceCallbacks {
   GpuBufferBackend* gpu = nullptr; ///< not owned; nullptr: no buffer is in GPU memory
-  /// A buffer of that PE is about to go: on return this PE maps it no more.
+  /// Unmaps a buffer of another PE, whose memory may be freed after the return.
   std::function<void(int owner_pe, const BufferHandle& theirs)> forget;
 };
 
 /// Listens from construction on. The caller drives it by poll(), from one thread at a time.
 class BufferService {
 public:
-  /// @param users the PEs that may ask, by their number in the control table
+  /// @param users the PEs that may send requests, by their index in the registration table
   BufferService(const JobSecret& secret, int pe, std::vector<int> users, BufferPool& pool,
                 RegistrationTable& table, ServiceCallbacks callbacks = {});
   BufferService(const BufferService&) = delete;
   BufferService& operator=(const BufferService&) = delete;
 
-  /// Replies to pending requests, after waiting for at most that long; returns at once after
-  /// wake().
+  /// Waits for requests for at most `timeout_ms`, and answers them; wake() ends the wait.
   void poll(int timeout_ms);
   void wake() noexcept;
-  /// Whether that PE is connected: only then can it use a buffer. One that dies no longer is.
+  /// Whether that PE is connected: only then can it use a buffer. A PE that dies is disconnected.
   bool connected(std::size_t user) const {
     return connected_[user].load(std::memory_order_acquire);
   }
@@ -51,18 +50,18 @@ private:
   static constexpr std::size_t nobody = SIZE_MAX;
   struct Link {
     FileDescriptor socket;
-    std::size_t user = nobody; ///< before its hello
+    std::size_t user = nobody; ///< nobody: it has not sent its hello yet
   };
 
-  /// What is sent with a response.
+  /// The descriptors that are sent with a response.
   struct Files {
     std::vector<int> descriptors;
-    std::vector<SharedPiece> pieces; ///< this and the next keep the descriptors open until then
+    std::vector<SharedPiece> pieces; ///< this and `share` keep the descriptors open until then
     std::shared_ptr<const GpuShare> share;
   };
 
   void accept_links();
-  /// False: the link ends.
+  /// Answers one request. Returns false if the link is to be closed.
   bool serve(Link& link);
   bool serve_safely(Link& link);
   bool greet(Link& link, const Request& request);
@@ -90,15 +89,14 @@ private:
   std::vector<std::atomic<bool>> connected_;
 };
 
-/// The table of registrations, the service, and the thread that drives it: one owner for all three.
-/// The thread is not the proxy's: an answer may take as long as copying a buffer, or wait for pages
-/// that another thread is replacing, and the ring would be blocked for that long; and the ring's
-/// thread may be held up by a transport, while a peer waits for an answer
-/// (docs/explanation/buffers.md).
+/// Owns the registration table, the service, and the thread that drives it. The thread is not that
+/// of the proxy: an answer may take as long as copying a buffer, or wait for pages that another
+/// thread is replacing, and would block the proxy's ring for that long; and a transport may block
+/// the proxy's thread while a peer waits for an answer (docs/explanation/buffers.md).
 class BufferServer {
 public:
-  /// @param users the PEs that may ask, by their number in the table. Throws Error (unavailable)
-  ///              without memory, socket or thread.
+  /// @param users the PEs that may send requests, by their index in the table
+  /// Throws Error (unavailable) if there is no memory, socket or thread.
   BufferServer(const TableShape& shape, const char* backing_kind, const JobSecret& secret, int pe,
                std::vector<int> users, BufferPool& pool, ServiceCallbacks callbacks = {});
   /// Ends the thread; later requests find no listener.
@@ -107,16 +105,16 @@ public:
   BufferServer& operator=(const BufferServer&) = delete;
 
   const std::shared_ptr<RegistrationTable>& table() const { return table_; }
-  /// Whether that PE is connected: only then can it use a buffer. One that dies no longer is.
+  /// As BufferService::connected().
   bool connected(std::size_t user) const { return service_.connected(user); }
-  /// The users that may have this buffer of a GPU mapped; from now on it knows of none.
+  /// As BufferService::take_openers().
   std::set<std::size_t> take_openers(const BufferHandle& handle) {
     return service_.take_openers(handle);
   }
 
 private:
   std::shared_ptr<RegistrationTable>
-      table_; ///< kept also by buffers of this PE that the PE itself has opened
+      table_; ///< shared with this PE's own buffers that it has opened itself
   BufferService service_;
   std::atomic<bool> stop_{false};
   std::thread thread_; ///< declared last: the thread uses the other members

@@ -69,7 +69,7 @@ Stream::Stream(std::shared_ptr<const Device> device) : device_(std::move(device)
 
 Stream::~Stream() {
   CUcontext previous = nullptr;
-  // without a Current, whose constructor may throw
+  // not by a Current, whose constructor may throw
   device_->call().ctx_push_current(device_->context());
   device_->call().stream_destroy(stream_);
   device_->call().ctx_pop_current(&previous);
@@ -197,8 +197,8 @@ public:
                                                        "Linux is older than 5.12)";
   }
 
-  /// Without CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE: the driver uses the platform's default
-  /// path, the same one for all mappings. Two paths at once would mean two orders of writes.
+  /// Exports without CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE, so that the driver uses the
+  /// platform's default path for all mappings. Writes on different paths would not be ordered.
   std::optional<DmaBuf> export_dma_buf(std::uintptr_t address, std::size_t size_bytes,
                                        std::string& why) const override {
     const Current current(*device_);

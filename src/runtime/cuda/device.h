@@ -10,7 +10,8 @@
 
 namespace shmemctl::cuda {
 
-/// Keeps the primary context of a device, which the CUDA runtime and PyTorch use too. Thread safe.
+/// Retains the primary context of a device, which the CUDA runtime and PyTorch use too. Thread
+/// safe.
 class Device {
 public:
   /// @throw Error (unavailable) that names the device and the driver's reason
@@ -24,17 +25,16 @@ public:
   const DeviceInfo& info() const { return info_; }
   CUcontext context() const { return context_; }
   std::string text() const { return "GPU " + std::to_string(info_.ordinal); }
-  /// Throws Error (unavailable) that names this device, and what else the driver driver_report of
-  /// it.
+  /// Throws Error (unavailable) unless the result is a success. The Error names this device, and
+  /// contains the driver's report about it if there is one.
   void require(CUresult result, const std::string& attempted, Where where = {}) const;
 
-  /// Source of the driver's reports about this device (Xid events). Called when something has
-  /// failed, by any thread; `fails` is whether CUDA reported an error, whose event may then arrive
-  /// a moment later.
+  /// Returns the driver's reports about this device (Xid events). Called after a failure, by any
+  /// thread; `fails` is true if CUDA has reported an error, whose event may arrive a moment later.
   using Ask = std::function<DriverReport(bool fails)>;
-  /// Before the device is shared among threads.
+  /// Sets the source of reports. Call it before the device is shared among threads.
   void listen(Ask ask) { ask_ = std::move(ask); }
-  /// What the driver has reported up to now: for a wait that times out on the device.
+  /// The driver's reports up to now, for a wait that times out on the device.
   DriverReport driver_report() const { return ask_ ? ask_(false) : DriverReport{}; }
 
 private:
@@ -45,7 +45,7 @@ private:
   CUcontext context_ = nullptr;
 };
 
-/// While it lives, the calling thread's current context is the device's.
+/// While it exists, the device's context is current for the calling thread.
 class Current {
 public:
   explicit Current(const Device& device);
@@ -57,7 +57,7 @@ private:
   const Device& device_;
 };
 
-/// Makes the context current for a destructor, which must not throw.
+/// The same for destructors: does not throw.
 class QuietCurrent {
 public:
   explicit QuietCurrent(const Device& device);
@@ -70,7 +70,7 @@ private:
   bool pushed_;
 };
 
-/// A stream that waits for no other one, of the highest priority that the device has.
+/// A stream that is not synchronised with other streams, of the device's highest priority.
 class Stream {
 public:
   explicit Stream(std::shared_ptr<const Device> device);
@@ -80,7 +80,8 @@ public:
 
   CUstream get() const { return stream_; }
   const Device& device() const { return *device_; }
-  /// Until all that was put into it is done. Throws Error (unavailable) with a kernel's failure.
+  /// Waits until all work in the stream is complete. Throws Error (unavailable), e.g. with the
+  /// failure of a kernel.
   void synchronize() const;
 
 private:
@@ -92,20 +93,21 @@ private:
 class Event {
 public:
   enum class Use {
-    order, ///< lets other streams wait for the event
-    time   ///< ... and keeps the time at which the device reaches the event
+    order, ///< other streams can wait for the event
+    time   ///< the same, and the event stores the time at which the device reaches it
   };
-  /// @throw Error (unavailable), as all below
+  /// @throw Error (unavailable), as do all functions below
   Event(std::shared_ptr<const Device> device, Use use);
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  /// Marks what is in the stream now, instead of what it marked before.
+  /// Moves the mark to the present end of the stream.
   void record(CUstream stream) const;
-  /// What is put into the stream later waits until the device has reached the mark.
+  /// Later work in the stream waits until the device has reached the mark.
   void hold_back(CUstream stream) const;
-  /// From the other mark to this one, both of Use::time and reached; a multiple of about 500 ns.
+  /// The time from the mark of `earlier` to this one, with a resolution of about 500 ns. Both
+  /// events must be of Use::time, and reached.
   double ns_since(const Event& earlier) const;
 
 private:
@@ -113,8 +115,8 @@ private:
   CUevent event_ = nullptr;
 };
 
-/// The device of a PE: the list of GPUS if there is one, else the PEs of a node take turns.
-/// @param gpus      ordinals by local PE, used again from the start where there are more PEs
+/// The device of a PE: from the list `gpus` if it is not empty; else PEs get the devices in turn.
+/// @param gpus      ordinals by local PE; if there are more PEs, the list is repeated
 /// @param n_devices at least 1
 int device_of_pe(int local_pe, int n_devices, const std::vector<int>& gpus);
 
@@ -135,7 +137,7 @@ private:
   CUdeviceptr address_ = 0;
 };
 
-/// Page-locked memory of the host that devices reach at the same address; zeroed. Throws Error
+/// Page-locked, zeroed host memory that devices access at the same address. Throws Error
 /// (unavailable).
 class HostBuffer {
 public:
@@ -151,11 +153,11 @@ private:
   void* address_ = nullptr;
 };
 
-/// Begins a copy between any memory of host and devices. Throws Error (unavailable).
+/// Enqueues a copy between any memory of host and devices. Throws Error (unavailable).
 void start_copy(const Stream& stream, void* to, const void* from, std::size_t size_bytes);
-/// Copies; done on return.
+/// The same; complete on return.
 void copy_now(const Stream& stream, void* to, const void* from, std::size_t size_bytes);
-/// Fills memory of a device; done on return.
+/// Fills memory of a device; complete on return.
 void fill_now(const Stream& stream, void* at, int byte, std::size_t size_bytes);
 
 // Export of a CUDA device's memory to NICs: dma-bufs, and the order in which kernels see NIC

@@ -21,11 +21,11 @@ std::string uuid_text(const CUuuid& uuid) {
   return text;
 }
 
-/// CUDA_ERROR_CONTAINED, which older toolkits' headers do not have: memory has failed, and this
-/// process alone has to end.
+/// CUDA_ERROR_CONTAINED, which headers of older toolkits do not define: memory has failed, and only
+/// this process has to end.
 constexpr auto error_contained = static_cast<CUresult>(226);
 
-/// What to do about a failure of that kind.
+/// The fix for this kind of failure.
 const char* fix_of(CUresult result) {
   switch (result) {
   case CUDA_ERROR_OUT_OF_MEMORY:
@@ -191,9 +191,9 @@ DeviceInfo Driver::describe(int ordinal) const {
 
 namespace {
 
-/// cuGetProcAddress finds the version of a function that the toolkit's header declares. Of what the
-/// table holds, every version since CUDA 12.0, from which on there is cuGetProcAddress_v2, has the
-/// same parameters.
+/// Looks up functions by cuGetProcAddress, in the version that the toolkit's header declares.
+/// cuGetProcAddress_v2 exists since CUDA 12.0, and since then all versions of the functions in the
+/// table have had the same parameters.
 class Lookup {
 public:
   explicit Lookup(const DynamicLibrary& library)

@@ -12,10 +12,10 @@
 
 namespace shmemctl::cuda {
 
-// libcuda, opened at run time: its functions as a table, which tests can replace. Contains what
-// this binary calls, in the versions of the toolkit's header.
+// libcuda, opened at run time: a table of the functions that this binary calls, in the versions of
+// the toolkit's header. Tests can replace the table.
 
-/// SHMEMCTL_CUDA_FUNCTION(member, name): one line for each function of the driver.
+/// Expands FUNCTION(member, name) for each function of the driver.
 #define SHMEMCTL_CUDA_FUNCTIONS(FUNCTION)                                                          \
   FUNCTION(init, cuInit)                                                                           \
   FUNCTION(driver_get_version, cuDriverGetVersion)                                                 \
@@ -80,33 +80,33 @@ struct Functions {
   SHMEMCTL_CUDA_FUNCTIONS(SHMEMCTL_CUDA_MEMBER)
 #undef SHMEMCTL_CUDA_MEMBER
 
-  std::optional<DynamicLibrary> library; ///< where these functions are from
+  std::optional<DynamicLibrary> library; ///< the library that contains these functions
 };
 
-/// The version by which cuGetProcAddress is to be asked: the header's, or the driver's if that is
-/// older, because a driver refuses versions newer than its own.
+/// The version to pass to cuGetProcAddress: the header's, or the driver's if that is older, because
+/// a driver refuses versions newer than its own.
 int lookup_version(const DynamicLibrary& library);
 
-/// Opens the library and asks cuGetProcAddress for every function; does not call cuInit.
+/// Opens the library and looks up every function by cuGetProcAddress; does not call cuInit. Returns
+/// nullptr if the library cannot be used.
 /// @param file "libcuda.so.1"
-/// @param why  receives the reason if it cannot be used: one clause
-/// Returns nullptr then.
+/// @param why  receives the reason: one clause
 std::shared_ptr<const Functions> load_functions(const std::string& file, std::string& why);
 
 /// The capabilities of a device that the runtime uses in its decisions.
 struct DeviceInfo {
   int ordinal = 0;                     ///< CUDA's number, under CUDA_VISIBLE_DEVICES
-  std::string name, pci_address, uuid; ///< "0000:1b:00.0", "GPU-0123…": as nvidia-smi prints it
+  std::string name, pci_address, uuid; ///< as nvidia-smi prints them: "0000:1b:00.0", "GPU-0123…"
   int compute_major = 0, compute_minor = 0, multiprocessors = 0;
   std::size_t total_bytes = 0;
-  /// What its own memory moves at most, reads and writes together, by the memory's clock and width;
-  /// 0: unknown to the driver.
+  /// Maximum bandwidth of the device's memory, reads plus writes, from the memory's clock and
+  /// width; 0: unknown to the driver.
   double memory_GBps = 0;
   bool virtual_memory = false;  ///< cuMemCreate and cuMemMap
-  bool descriptors = false;     ///< memory can be handed on as a POSIX file descriptor
+  bool descriptors = false;     ///< memory can be exported as a POSIX file descriptor
   bool fabric_handles = false;  ///< or as a handle that other nodes of an NVLink domain can import
-  bool rdma_of_virtual = false; ///< NICs may reach memory of cuMemCreate
-  bool dma_buf = false;         ///< memory can be handed to NICs as a dma-buf
+  bool rdma_of_virtual = false; ///< NICs can access memory of cuMemCreate
+  bool dma_buf = false;         ///< memory can be exported to NICs as a dma-buf
   bool host_atomics = false;    ///< native atomics of its kernels on host memory
   /// Scope in which a NIC's writes are ordered without a flush (CUGPUDirectRDMAWritesOrdering): 0
   /// none, 100 this device, 200 all devices.
@@ -117,7 +117,7 @@ struct DeviceInfo {
   bool unified_addressing = false; ///< registered host memory has one address everywhere
 };
 
-/// What else the driver driver_report of a device, for an error's two lines; "" for nothing.
+/// What else the driver has reported about a device, for the two lines of an error; "" for nothing.
 struct DriverReport {
   std::string words; ///< "the driver reported Xid 31 (...) on GPU 0000:1b:00.0 ..."
   std::string fix;   ///< set if it is more specific than the fix for CUDA's error code
@@ -126,11 +126,11 @@ struct DriverReport {
 /// Thread safe.
 class Driver {
 public:
-  /// Opens libcuda and calls cuInit, once for each object.
-  /// @param why receives the reason if there is no driver or no device: one clause
-  /// Returns nullptr then.
+  /// Opens libcuda and calls cuInit, once for each object. Returns nullptr if there is no driver or
+  /// no device.
+  /// @param why receives the reason: one clause
   static std::shared_ptr<const Driver> open(const std::string& library_file, std::string& why);
-  /// The same with functions that are loaded already.
+  /// The same with functions that are already loaded.
   static std::shared_ptr<const Driver> start(std::shared_ptr<const Functions> functions,
                                              std::string& why);
 
@@ -142,17 +142,17 @@ public:
   /// "CUDA_ERROR_OUT_OF_MEMORY: out of memory".
   std::string text_of(CUresult result) const;
   /// Throws Error (unavailable) unless the result is a success, with the driver's error text and a
-  /// fix for that kind of failure.
-  /// @param subject   what is concerned: "GPU 3", "64M of GPU memory"
+  /// fix for this kind of failure.
+  /// @param subject   the object of the call: "GPU 3", "64M of GPU memory"
   /// @param attempted the step: "map"
-  /// @param where     what is known of the location beside the subject
+  /// @param where     the location, as far as the subject does not contain it
   void require(CUresult result, const std::string& subject, const std::string& attempted,
                Where where = {}) const;
   /// The Error that require() throws.
   Error error_of(CUresult result, const std::string& subject, const std::string& attempted,
                  Where where, const DriverReport& driver_report = {}) const;
-  /// Whether the device, or what ran on it, may have failed: not what the caller did wrong, nor
-  /// memory that is not there.
+  /// Whether the result indicates a failure of the device or of a kernel on it, as opposed to wrong
+  /// arguments or a lack of memory.
   static bool is_of_device(CUresult result);
 
 private:

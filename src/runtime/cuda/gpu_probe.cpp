@@ -12,7 +12,7 @@ namespace shmemctl::cuda {
 
 namespace {
 
-constexpr std::size_t shared_bytes = std::size_t{2} << 20; // what every GPU's granularity divides
+constexpr std::size_t shared_bytes = std::size_t{2} << 20; // a multiple of every GPU's granularity
 
 /// Tries to export GPU memory as a file descriptor. Returns why it failed; empty on success.
 std::string try_descriptor(const Device& device) {
@@ -42,7 +42,7 @@ std::string try_descriptor(const Device& device) {
              : "cuMemExportToShareableHandle: " + device.driver().text_of(result);
 }
 
-/// As above, for a CUDA IPC handle.
+/// The same for a CUDA IPC handle.
 std::string try_ipc_handle(const std::shared_ptr<const Device>& device) {
   const DeviceBuffer memory(device, shared_bytes);
   const Current current(*device);
@@ -178,7 +178,7 @@ private:
   bool has_handle_ = false, is_mapped_ = false;
 };
 
-/// A GPU with what it sends, what it receives, and the stream of its copy engine.
+/// A GPU with its source and destination buffers, and the stream for its copy engine.
 struct Site {
   Site(const std::shared_ptr<const Driver>& driver, int ordinal, std::size_t size_bytes)
       : device(std::make_shared<const Device>(driver, ordinal)), stream(device),
@@ -200,7 +200,7 @@ struct Site {
   OpenMemory sent, received;
 };
 
-/// Why `source` cannot reach the memory of `target`; "" if it can.
+/// Why `source` cannot access the memory of `target`; "" if it can.
 std::string refusal(const Site& source, const Site& target) {
   const Driver& driver = source.device->driver();
   int yes = 0;
@@ -217,7 +217,7 @@ std::string refusal(const Site& source, const Site& target) {
   return result == CUDA_SUCCESS ? "" : "cuMemSetAccess: " + driver.text_of(result);
 }
 
-/// A description of the first byte of `target`'s memory that is not `byte`.
+/// A description of the first byte of `target`'s memory that is not `byte`; "" if there is none.
 std::string first_wrong(const Site& target, unsigned char byte, std::vector<unsigned char>& room) {
   const Current current(*target.device);
   std::fill(room.begin(), room.end(), static_cast<unsigned char>(~byte));
@@ -249,7 +249,7 @@ void measure(const Site& source, const Site& target, const LinkPlan& plan,
   sample.refused = refusal(source, target);
   if (!sample.refused.empty())
     return;
-  // Another value for each pair, so that nothing of the one before passes for it.
+  // A different value for each pair, so that data of an earlier pair are not taken for correct.
   const auto byte = static_cast<unsigned char>(1 + (sample.source * 31 + sample.target * 7) % 254);
   source.fill(source.sent.at(), byte);
   target.fill(target.received.at(), static_cast<unsigned char>(~byte));

@@ -9,12 +9,12 @@
 namespace shmemctl::cuda {
 
 struct DevicePlan {
-  std::size_t copy_bytes = std::size_t{64} << 20; ///< between page-locked memory and the GPU's
-  int rounds = 5;                                 ///< counted rounds; one more goes before them
+  std::size_t copy_bytes = std::size_t{64} << 20; ///< between page-locked memory and GPU memory
+  int rounds = 5;                                 ///< measured rounds, after one warm-up round
 };
 
-/// One GPU after the other: opens it, exports an allocation as descriptor and as IPC handle, copies
-/// to it and back, and compares. Does not throw: see DeviceSample::problem.
+/// Probes one GPU after the other: opens it, exports an allocation as descriptor and as IPC handle,
+/// copies data to it and back, and compares. Does not throw: see DeviceSample::problem.
 DeviceSurvey survey_devices(const std::shared_ptr<const Driver>& driver,
                             const DevicePlan& plan = {});
 
@@ -23,13 +23,14 @@ DeviceSurvey survey_devices(const std::shared_ptr<const Driver>& driver,
 struct LinkPlan {
   /// A multiple of 2 MiB; each GPU allocates twice as much.
   std::size_t copy_bytes = std::size_t{32} << 20;
-  int copies = 8; ///< back to back between two clock reads
-  int rounds = 5; ///< counted rounds; one more goes before them
+  int copies = 8; ///< copies between two clock reads, without a pause
+  int rounds = 5; ///< measured rounds, after one warm-up round
 };
 
-/// Every ordered pair of visible GPUs, one after the other: the source's copy engine writes into
-/// memory of the target that is mapped for the source, as the symmetric heap's is. Then all bytes
-/// are read back by the target and compared. Does not throw: see LinkSample::problem and refused.
+/// Measures every ordered pair of visible GPUs, one after the other: the source's copy engine
+/// writes to memory of the target that is mapped for the source, like memory of the symmetric heap.
+/// Then the target reads all bytes back, and they are compared. Does not throw: see
+/// LinkSample::problem and refused.
 LinkSurvey survey_links(const std::shared_ptr<const Driver>& driver, const LinkPlan& plan = {});
 
 } // namespace shmemctl::cuda

@@ -7,7 +7,7 @@
 
 namespace shmemctl::cuda {
 
-/// One GPU. A member that was not asked for, because an earlier one failed, is empty.
+/// One GPU. Members that were not determined, because an earlier step failed, are empty.
 struct DeviceSample {
   std::string pci_address, name;
   std::string problem; ///< why the GPU cannot be used at all; "" if it can
@@ -23,7 +23,7 @@ struct DeviceSample {
 };
 
 struct DeviceSurvey {
-  std::string problem; ///< why nothing was tried: one clause; "" if it was
+  std::string problem; ///< why no GPU was probed: one clause; "" if they were
   std::uint64_t copy_bytes = 0;
   std::vector<DeviceSample> devices; ///< by CUDA's ordinal
 };
@@ -32,13 +32,13 @@ struct DeviceSurvey {
 struct LinkSample {
   int source = 0, target = 0;  ///< CUDA's ordinals
   std::string problem;         ///< why the pair could not be examined; "" if it could
-  std::string refused;         ///< why the source cannot reach the target's memory; "" if it can
+  std::string refused;         ///< why the source cannot access the target's memory; "" if it can
   std::vector<double> copy_us; ///< time of one copy, by round; empty if none was made
   std::string wrong;           ///< the first byte that did not arrive; "" if all did
 };
 
 struct LinkSurvey {
-  std::string problem;           ///< why nothing was measured: one clause; "" if it was
+  std::string problem;           ///< why no pair was measured: one clause; "" if they were
   std::vector<std::string> gpus; ///< PCI addresses by ordinal: "0000:1b:00.0"
   std::uint64_t copy_bytes = 0;
   std::vector<LinkSample> samples;

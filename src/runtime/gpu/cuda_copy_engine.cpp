@@ -7,7 +7,8 @@ namespace shmemctl {
 
 namespace {
 
-/// Signal values in flight: the copy engine reads them when it executes the copy.
+/// Maximum number of signal values in flight: the copy engine reads a value when it executes the
+/// copy, so it must stay in memory until then.
 constexpr std::size_t word_count = 512;
 
 class KernelWordAtomics final : public WordAtomics {
@@ -30,7 +31,7 @@ struct CudaCopyEngine::ContextStream {
 
   cuda::Stream stream;
   cuda::HostBuffer pinned;
-  std::uint64_t* words;       ///< [word_count], and one for old values
+  std::uint64_t* words;       ///< [word_count], then one word for old values
   std::size_t words_used = 0; ///< since the last finish()
   bool begun = false;
   std::uint64_t* old() const { return words + word_count; }

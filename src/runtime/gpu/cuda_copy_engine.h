@@ -1,4 +1,4 @@
-// Host-initiated operations on GPU memory, by the copy engine and a small kernel.
+// Host-initiated operations on GPU memory, executed by the copy engine and a small kernel.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace shmemctl {
 
-/// A stream for each context, made when it is first used.
+/// Uses one stream for each context, created when the context is first used.
 class CudaCopyEngine final : public CopyEngine {
 public:
   CudaCopyEngine(std::shared_ptr<const cuda::Device> device, std::shared_ptr<WordAtomics> atomics,
@@ -36,7 +36,7 @@ private:
   std::array<std::unique_ptr<ContextStream>, limits::max_contexts> streams_;
 };
 
-/// Atomics by a kernel of one thread.
+/// Executes each atomic in a kernel of one thread.
 std::shared_ptr<WordAtomics> make_kernel_word_atomics();
 
 } // namespace shmemctl

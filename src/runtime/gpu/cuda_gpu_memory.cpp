@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t granularity_bytes = GpuMemory::granularity_bytes;
 constexpr std::size_t cells_bytes = sizeof(DeviceTeamFlags) * limits::max_teams;
 
-/// A SymmetricRegion of a group.
+/// A SymmetricRegion of a group of PEs.
 class GroupRegion final : public GpuRegion {
 public:
   GroupRegion(const std::string& name, std::size_t stride_bytes, std::vector<int> group,
@@ -77,8 +77,9 @@ GpuMemory::GpuMemory(std::shared_ptr<const cuda::Device> device, GpuSetup& setup
 
 GpuMemory::~GpuMemory() = default;
 
-/// A group of PEs that pass descriptors to each other, separate from the one of the host's regions;
-/// or handles, through the job's allgather.
+/// A group of PEs that pass each other descriptors, separate from the group for the host's regions;
+/// or fabric handles, through the job's allgather.
+/// @param what_for a number that keeps this group separate from others with the same secret
 std::unique_ptr<LocalPeers> GpuMemory::open_peers(const GpuSetup& setup,
                                                   const std::vector<int>& pes,
                                                   std::uint8_t what_for) const {
@@ -119,7 +120,7 @@ void GpuMemory::make_of_chunks(GpuSetup& setup, std::size_t heap_bytes) {
   heap_ = std::make_unique<GroupRegion>("gpu heap", heap_bytes, group, *peers_, *backing_);
 }
 
-/// Tries a small allocation that every PE exports to every other one.
+/// Tries the mapping with a small allocation that every PE exports to every other PE.
 GpuMemory::Matrix GpuMemory::try_mapping(GpuSetup& setup) {
   const std::size_t n_pes = setup.capabilities_by_pe.size();
   std::vector<std::string> reasons(n_pes);
@@ -130,7 +131,7 @@ GpuMemory::Matrix GpuMemory::try_mapping(GpuSetup& setup) {
   }
   const Placement& placement = *setup.placement;
   const auto me = static_cast<std::size_t>(placement.pe);
-  for (std::size_t pe = 0; pe < n_pes; ++pe) // whether fabric handles would reach the PEs
+  for (std::size_t pe = 0; pe < n_pes; ++pe) // even if fabric handles would reach them
     if (placement.hosts[pe].machine_id == placement.hosts[me].machine_id &&
         placement.node[pe] != placement.my_node())
       reasons[pe] = "on another virtual node";
@@ -187,7 +188,7 @@ void GpuMemory::make_of_ipc(GpuSetup& setup, std::size_t heap_bytes) {
   for (const int peer : mapped)
     if (peer != pe)
       heap->open(peer, heaps[static_cast<std::size_t>(peer)]);
-  setup.hooks.gather("mapped"); // no PE may continue while another one can still fail
+  setup.hooks.gather("mapped"); // a barrier: no PE may continue while another PE can still fail
   cells_ = std::move(cells);
   heap_ = std::move(heap);
 }
@@ -292,7 +293,7 @@ void IpcRegion::grow(std::size_t more_bytes, const Deadline&) {
 
 namespace {
 
-/// What a PE writes at the start of its chunk.
+/// The word that a PE writes at the start of its chunk.
 std::uint64_t mark_of(int pe) {
   return 0x5348'4d43'0000'0000 + static_cast<std::uint64_t>(pe);
 }
@@ -315,7 +316,7 @@ std::string why_no_peer_access(const cuda::Device& device, const std::string& uu
         call.device_get(&theirs, other.ordinal) != CUDA_SUCCESS ||
         call.device_can_access_peer(&can, own_device, theirs) != CUDA_SUCCESS || can == 0)
       return "CUDA has no peer access" + pair;
-    // Kernels count the members of a barrier by them.
+    // Kernels' barriers count members by such atomics.
     if (call.device_get_p2p_attribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
                                       own_device, theirs) != CUDA_SUCCESS ||
         atomics == 0)

@@ -1,5 +1,5 @@
-// The symmetric memory of kernels: the heap and the teams' cells, in memory of one kind, and which
-// PEs can map each other's.
+// The symmetric memory of kernels: the heap and the team flags ("cells"), in memory of one kind,
+// and which PEs can map each other's memory.
 #pragma once
 
 #include <functional>
@@ -13,16 +13,16 @@
 
 namespace shmemctl {
 
-/// One region of the kind.
+/// One symmetric region of this memory.
 class GpuRegion : public HeapMemory {
 public:
-  /// Where that PE's part is mapped here; nullptr if it is not.
+  /// The address at which that PE's part is mapped here; nullptr if it is not.
   virtual std::byte* part_of(int pe) const = 0;
 };
 
 class GpuMemory {
 public:
-  /// Pieces of the regions begin and end at multiples of it, unless the driver wants larger ones.
+  /// Pieces of the regions begin and end at multiples of this, unless the driver requires more.
   static constexpr std::size_t granularity_bytes = std::size_t{2} << 20;
 
   /// Collective. Throws Error.
@@ -35,18 +35,18 @@ public:
   GpuRegion& heap() { return *heap_; }
   GpuRegion& cells() { return *cells_; }
   RegionView view(int region) const;
-  /// By PE: "" if its memory is mapped here, and this PE's memory is mapped by that PE; else why
-  /// not.
+  /// By PE: "" if its memory is mapped here and that PE maps this PE's memory; else why not.
   const std::vector<std::string>& why_not_mapped() const { return why_not_mapped_; }
   bool is_host_memory() const { return kind_ == "host"; }
-  /// For NICs; nullptr if it is the host's.
+  /// The regions' memory, for NICs; nullptr if it is host memory.
   const std::shared_ptr<const DeviceMemory>& device_memory() const { return device_memory_; }
 
 private:
   /// [pe][other]: "" if the first can map the other's memory, else why not.
   using Matrix = std::vector<std::vector<std::string>>;
   bool is_fabric() const { return kind_ == "fabric"; }
-  /// PEs that may be able to map this one's memory, this one among them: the same list on all.
+  /// The PEs that may be able to map this PE's memory, including itself; the same list on all of
+  /// them.
   std::vector<int> candidates(const GpuSetup& setup) const;
   std::unique_ptr<LocalPeers> open_peers(const GpuSetup& setup, const std::vector<int>& pes,
                                          std::uint8_t what_for) const;
@@ -67,17 +67,18 @@ private:
 
 // A symmetric region by CUDA IPC: cuMemAlloc and IPC handles.
 
-/// Committed in full from the start. The driver chooses the addresses of peers' parts.
+/// Completely committed from the start, so it cannot grow. The driver chooses the addresses of
+/// peers' parts.
 class IpcRegion final : public GpuRegion {
 public:
-  /// This PE's part, zeroed. Throws Error (unavailable).
+  /// Allocates and zeroes this PE's part. Throws Error (unavailable).
   IpcRegion(std::string name, std::shared_ptr<const cuda::Device> device,
             const cuda::Stream& stream, std::size_t size_bytes, int pe, std::size_t n_pes);
   ~IpcRegion() override;
   IpcRegion(const IpcRegion&) = delete;
   IpcRegion& operator=(const IpcRegion&) = delete;
 
-  /// What open() needs on other PEs: any bytes.
+  /// The IPC handle that open() needs on other PEs: arbitrary bytes.
   std::string handle() const;
   /// Maps that PE's part here. Throws Error (unavailable).
   void open(int pe, const std::string& handle);
@@ -98,16 +99,17 @@ private:
   std::vector<std::byte*> parts_; ///< by PE; nullptr: not mapped
 };
 
-// Whether GPUs can map each other's memory: queried, and tried.
+// Whether GPUs can map each other's memory, by a query and by a trial.
 
-/// Why CUDA says that this device's kernels cannot use that one's memory: no peer access, or no
-/// native atomics on the link. "" if they can, or if that one is not visible to this process
-/// (CUDA_VISIBLE_DEVICES): then a trial shows access, but not atomics.
+/// Why, according to CUDA, this device's kernels cannot use the memory of the device with this
+/// UUID: no peer access, or no native atomics on the link. "" if they can, or if that device is not
+/// visible to this process (CUDA_VISIBLE_DEVICES); only a trial then shows access, and nothing
+/// shows atomics.
 std::string why_no_peer_access(const cuda::Device& device, const std::string& uuid);
 
 /// Collective over `candidates`, the PEs of the slots of `peers`: every PE exports a chunk of the
-/// backing, and maps and reads those of the others. Returns by PE the reason why that failed; ""
-/// for those that succeeded, and for PEs that are not candidates. Throws Error for a failure on
+/// backing, and maps and reads the others' chunks. Returns by PE the reason why this failed; "" for
+/// PEs with which it succeeded, and for PEs that are not candidates. Throws Error for a failure on
 /// this PE itself.
 std::vector<std::string> try_vmm_mapping(const std::shared_ptr<const cuda::Device>& device,
                                          HeapBacking& backing, LocalPeers& peers,

@@ -10,7 +10,8 @@ namespace shmemctl {
 
 class CudaHostCopies final : public HostCopies {
 public:
-  /// @param stream the PE's own, which outlives this object. Throws Error (unavailable)
+  /// @param stream the PE's stream (PeGpu::stream()), which must outlive this object
+  /// Throws Error (unavailable).
   CudaHostCopies(const std::shared_ptr<const cuda::Device>& device, const cuda::Stream& stream,
                  std::size_t host_bytes);
 

@@ -14,7 +14,7 @@ namespace shmemctl {
 
 namespace {
 
-/// -1 if it is not visible.
+/// CUDA's number of the device; -1 if it is not visible.
 int ordinal_of(const cuda::Driver& driver, const std::string& pci_address) {
   for (const cuda::DeviceInfo& info : driver.devices())
     if (info.pci_address == lower(pci_address))
@@ -22,7 +22,7 @@ int ordinal_of(const cuda::Driver& driver, const std::string& pci_address) {
   return -1;
 }
 
-/// -1 if the device does not exist: then `why` says so.
+/// The number of the device to open; -1 if it does not exist, and `why` then receives the reason.
 int choose_device(const cuda::Driver& driver, const GpuPreference& preference, std::string& why) {
   const auto count = static_cast<int>(driver.devices().size());
   if (preference.device >= count) {
@@ -40,10 +40,10 @@ int choose_device(const cuda::Driver& driver, const GpuPreference& preference, s
   return ordinal;
 }
 
-/// From now on the device's errors include what the driver has reported meanwhile, if NVML is
-/// available.
+/// From now on the device's errors include the events that the driver has reported meanwhile, if
+/// NVML is available.
 void listen_to_nvml(cuda::Device& device, const std::string& nvml_library) {
-  // CUDA's errors and the driver's Xid events arrive independently.
+  // CUDA's errors and the driver's Xid events arrive independently, so wait briefly for the event.
   constexpr unsigned xid_timeout_ms = 100;
   std::string why;
   const std::string address = device.info().pci_address;
@@ -105,7 +105,7 @@ std::unique_ptr<GpuRuntime> make_gpu_runtime(std::unique_ptr<OpenedGpu> opened, 
 
 namespace {
 
-/// What NVML knows of the device; "" with the reason.
+/// The device's NVLink domain according to NVML; "" if there is none. `why` receives the reason.
 std::string domain_of(const std::string& uuid, const std::string& nvml_library, std::string& why) {
   const auto nvml = Nvml::open(nvml_library, why);
   if (!nvml)
@@ -135,7 +135,7 @@ std::string fabric_domain(const std::shared_ptr<const cuda::Device>& device,
   if (domain.empty())
     return "";
   try {
-    // Without a channel of the IMEX service, committing or exporting such memory is refused.
+    // Without a channel of the IMEX service, the driver refuses to commit or export such memory.
     const auto backing = make_cuda_vmm_backing(device, VmmHandles::fabric);
     backing->create(backing->granularity_bytes());
   } catch (const Error& error) {

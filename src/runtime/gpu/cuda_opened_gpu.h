@@ -21,8 +21,9 @@ private:
   GpuCapabilities capabilities_;
 };
 
-/// "<cluster>.<clique>" of the device's NVLink domain, if it has handles that reach its other
-/// machines and the driver lets this process make them; else "", and `why`: one clause.
+/// "<cluster>.<clique>" of the device's NVLink domain, if the device supports fabric handles, which
+/// other machines of the domain can import, and the driver lets this process create them. Otherwise
+/// "", and `why` receives the reason: one clause.
 std::string fabric_domain(const std::shared_ptr<const cuda::Device>& device,
                           const std::string& nvml_library, std::string& why);
 

@@ -15,7 +15,8 @@ namespace shmemctl {
 
 namespace {
 
-/// Longer than TIMEOUT, so that the kernel's own report, which says more, arrives first.
+/// wait() waits this much longer than TIMEOUT, so that the kernel's report, which says more,
+/// arrives first.
 constexpr double extra_timeout_s = 2;
 constexpr std::size_t teams_bytes = sizeof(TeamState) * limits::max_teams;
 
@@ -96,7 +97,7 @@ void CudaGpuRuntime::choose_paths() {
   }
 }
 
-/// They do not change: parts grow where they are.
+/// Called once: the deltas do not change, because parts grow without moving.
 void CudaGpuRuntime::store_deltas() {
   const std::size_t n_pes = paths_by_pe_.size();
   std::vector<std::int64_t>& deltas = deltas_here_;
@@ -170,7 +171,7 @@ void CudaGpuRuntime::publish_heap() {
     network_->refresh(host_ranges());
 }
 
-/// What transports reach of this PE.
+/// This PE's memory that transports can access; empty if the heap is GPU memory.
 std::vector<HostRange> CudaGpuRuntime::host_ranges() const {
   std::vector<HostRange> ranges;
   if (memory_.is_host_memory())
@@ -191,7 +192,7 @@ void CudaGpuRuntime::use_network(DeviceNetworkInputs inputs) {
   if (memory_.is_host_memory())
     inputs.reachable = DeviceNetworkInputs::Reachable::host_memory;
   else
-    inputs.unreachable_reason = // unless transfers to the PE are staged
+    inputs.unreachable_reason = // used unless the caller has set `reachable` to `all`
         fmt::format("the heap is GPU memory ({}), and transports reach that of the host only: set "
                     "SHMEMCTL_HEAP=host",
                     memory_.kind());
@@ -236,13 +237,14 @@ void* CudaGpuRuntime::allocate(std::size_t size_bytes, std::size_t alignment_byt
 void CudaGpuRuntime::free(void* address) {
   const std::lock_guard lock(heap_mutex_);
   setup_.hooks.announcing([&] {
-    setup_.hooks.barrier(); // no PE may still use what is released
+    setup_.hooks.barrier(); // no PE may still use the released memory
     heap_->free(address);
   });
 }
 
-// A heap in host memory is registered with the driver piece by piece as it grows, and the driver
-// takes no range that leaves a registration.
+/// The size of the first part of the range that one call of the driver accepts. A heap in host
+/// memory is registered with the driver in pieces as it grows, and the driver accepts no range that
+/// extends beyond a registration.
 std::size_t CudaGpuRuntime::contiguous_bytes(const void* at, std::size_t size_bytes) const {
   if (!memory_.is_host_memory())
     return size_bytes;
@@ -341,8 +343,8 @@ std::vector<RegionView> CudaGpuRuntime::views() const {
   return {memory_.view(region::gpu_heap), memory_.view(region::gpu_team_flags)};
 }
 
-/// Runs within each change of the state. A destroyed team leaves cells of zeros: all its members
-/// have left its last sync, and none uses the slot again before this PE agrees.
+/// Runs within each change of the state. Zeroes the flags of destroyed teams: all members have left
+/// the last sync of such a team, and none reuses its slot before this PE agrees.
 void CudaGpuRuntime::mirror(const State& state) {
   const std::lock_guard lock(mirror_mutex_);
   const std::size_t lists_bytes = state.members_capacity * sizeof(std::int32_t);

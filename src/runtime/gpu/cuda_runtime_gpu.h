@@ -16,10 +16,10 @@ namespace shmemctl {
 
 class CudaGpuRuntime final : public GpuRuntime {
 public:
-  /// Collective. Makes the device's context the current one of the calling thread, so that this
-  /// thread's launches go there. Throws Error.
+  /// Collective. Makes the device's context current for the calling thread, so that the thread
+  /// launches kernels on it. Throws Error.
   CudaGpuRuntime(std::shared_ptr<const cuda::Device> device, GpuSetup setup);
-  /// Ends the waits of kernels that still run.
+  /// Ends the waits of kernels that are still running.
   ~CudaGpuRuntime() override;
 
   const GpuInfo& info() const override { return info_; }
@@ -67,21 +67,22 @@ private:
   GpuInfo info_;
   std::vector<KernelPath> paths_by_pe_;
   cuda::Stream stream_;
-  cuda::Stream copy_stream_; ///< separate from kernels, which may wait for what is copied
+  cuda::Stream copy_stream_; ///< not shared with kernels, which may wait for the copied data
   std::mutex copy_mutex_;
   GpuMemory memory_;
   CudaCopyEngine copies_;
   CudaUserBuffers user_buffers_;
   cuda::HostBuffer report_;
-  std::vector<std::int64_t> deltas_here_; ///< deltas of the heap by PE, then those of the cells
-  /// Deltas of the heap by PE, then those of the cells; then paths (one byte each).
+  std::vector<std::int64_t> deltas_here_; ///< deltas of the heap by PE, then of the team flags
+  /// The same for kernels: deltas of the heap by PE, then of the team flags, then paths (one byte
+  /// each).
   cuda::DeviceBuffer deltas_;
   std::unique_ptr<KernelArray<PendingTransfers>> pending_; ///< with CHECK
   std::unique_ptr<SymmetricHeap> heap_;
   std::mutex heap_mutex_; ///< guards allocate() and free()
   std::atomic<std::uint64_t> heap_bytes_{0};
   std::atomic<bool> released_{false};
-  std::atomic<double> timeout_s_; ///< limit of kernels' waits, and of wait()
+  std::atomic<double> timeout_s_; ///< limit of the waits of kernels and of wait()
 
   std::mutex mirror_mutex_;
   std::unique_ptr<cuda::DeviceBuffer> mirror_; ///< TeamState[max_teams], then the member lists

@@ -9,7 +9,7 @@ namespace shmemctl {
 
 bool wait_for_stream(const cuda::Device& device, CUstream stream, const Deadline& deadline,
                      const std::function<void()>& on_check, const Where& where) {
-  // Small kernels end within microseconds: no yield before 256 queries.
+  // Small kernels end within microseconds, so there is no yield before 256 queries.
   constexpr BackoffPolicy policy{.spins = 256,
                                  .relaxes = false,
                                  .yields = 20'000,

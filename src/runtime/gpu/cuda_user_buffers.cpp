@@ -22,7 +22,7 @@ std::string name_of(const void* address, std::size_t size_bytes) {
   return fmt::format("{} of GPU memory at {}", format_size_bytes(size_bytes), address);
 }
 
-/// What CUDA says of an address; zeros of what it does not know.
+/// CUDA's attributes of an address; zeros for memory that CUDA does not know.
 struct Facts {
   CUmemorytype type{};
   int managed = 0, ordinal = 0, has_ipc_handle = 0;
@@ -73,7 +73,7 @@ void require_own(const cuda::Device& device, const Facts& facts, const void* add
         "allocate it on this PE's GPU (Runtime::gpu()->info().device)");
 }
 
-/// Why the allocation cannot be handed on as a descriptor; else its descriptor is in `file`.
+/// Exports the allocation as a descriptor in `file`. Returns why that is impossible; "" on success.
 std::string export_piece(const cuda::Device& device, const GpuPiece& piece, FileDescriptor& file) {
   const AllocationHandle handle(device, piece.begin);
   CUmemAllocationProp properties{};
@@ -175,7 +175,7 @@ std::string subject_of(const buffers::GpuImport& import, const cuda::Device& dev
                      device.info().pci_address);
 }
 
-/// Allocations of cuMemCreate, contiguous as in their owner's address space.
+/// Maps allocations of cuMemCreate, contiguously, as in their owner's address space.
 class DescriptorMapping final : public buffers::GpuMapping {
 public:
   DescriptorMapping(std::shared_ptr<const cuda::Device> device, const buffers::GpuImport& import)
@@ -208,7 +208,7 @@ private:
 
   void add(const buffers::GpuImport::Piece& piece) {
     CUmemGenericAllocationHandle handle{};
-    // The driver takes the number of a descriptor as a pointer.
+    // The driver expects the number of a descriptor as a pointer.
     void* const theirs = reinterpret_cast<void*>(static_cast<std::uintptr_t>(piece.descriptor));
     require(device_->call().mem_import_from_shareable_handle(
                 &handle, theirs, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
@@ -216,7 +216,7 @@ private:
     const CUdeviceptr at = base_ + mapped_bytes_;
     const auto size_bytes = static_cast<std::size_t>(piece.size_bytes);
     const CUresult mapped = device_->call().mem_map(at, size_bytes, 0, handle, 0);
-    device_->call().mem_release(handle); // what is mapped keeps the memory
+    device_->call().mem_release(handle); // the mapping keeps the memory
     require(mapped, "map (cuMemMap)");
     sizes_.push_back(size_bytes);
     mapped_bytes_ += size_bytes;
@@ -228,7 +228,7 @@ private:
             "allow access (cuMemSetAccess) to");
   }
 
-  /// CUDA takes back whole mappings only.
+  /// Undoes each mapping separately: CUDA can only undo whole mappings.
   void undo() noexcept {
     CUdeviceptr at = base_;
     for (const std::size_t size_bytes : sizes_) {
@@ -245,7 +245,7 @@ private:
   std::vector<std::size_t> sizes_; ///< sizes of the mapped pieces
 };
 
-/// An allocation of cudaMalloc.
+/// Maps an allocation of cudaMalloc.
 class HandleMapping final : public buffers::GpuMapping {
 public:
   HandleMapping(std::shared_ptr<const cuda::Device> device, const buffers::GpuImport& import)
@@ -301,7 +301,7 @@ bool CudaUserBuffers::is_gpu_memory(const void* address) const {
   CUmemorytype type{};
   CUpointer_attribute which = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
   void* value = &type;
-  // No error for memory that CUDA does not know.
+  // This call returns no error for memory that CUDA does not know.
   device_->require(device_->call().pointer_get_attributes(1, &which, &value,
                                                           reinterpret_cast<CUdeviceptr>(address)),
                    "ask for the kind (cuPointerGetAttributes) of memory of");
@@ -343,7 +343,7 @@ std::unique_ptr<cuda::Stream> CudaUserBuffers::take_stream() {
   return std::make_unique<cuda::Stream>(device_);
 }
 
-/// A stream whose copy has failed or is incomplete is destroyed.
+/// If a copy fails or is incomplete, its stream is destroyed instead of reused.
 void CudaUserBuffers::copy(void* to, const void* from, std::size_t size_bytes) {
   if (size_bytes == 0)
     return;

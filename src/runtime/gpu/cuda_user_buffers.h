@@ -1,4 +1,4 @@
-// Registered buffers in GPU memory: queries, export, and mapping of another PE's.
+// Registered buffers in GPU memory: queries, export, and mapping of another PE's buffers.
 #pragma once
 
 #include <memory>
@@ -13,24 +13,25 @@
 
 namespace shmemctl {
 
-/// The allocations that hold these bytes, in order. The device's context is current. Throws Error
-/// (usage) if a part is not allocated.
+/// The allocations that contain these bytes, in order. The device's context must be current. Throws
+/// Error (usage) if a part is not allocated.
 std::vector<GpuPiece> pieces_of(const cuda::Device& device, const void* address,
                                 std::size_t size_bytes);
 
-/// What is to be driver_report to others. The device's context is current. Throws Error (usage) for
-/// memory that is not this device's own, or not all allocated.
+/// The handles that other PEs need in order to map the memory. The device's context must be
+/// current. Throws Error (usage) for memory of another device, managed memory, and memory that is
+/// not completely allocated.
 GpuShare share_user_memory(const cuda::Device& device, const void* address, std::size_t size_bytes);
 
 // Another PE's registered GPU memory, mapped for this PE's device.
 
-/// Throws Error (unavailable) that names PE, device and call.
+/// Throws Error (unavailable) that names the PE, the device and CUDA's call.
 std::unique_ptr<buffers::GpuMapping> map_user_memory(std::shared_ptr<const cuda::Device> device,
                                                      const buffers::GpuImport& import);
 
 class CudaUserBuffers final : public buffers::GpuBufferBackend {
 public:
-  /// @param health must outlive it
+  /// @param health must outlive this object
   CudaUserBuffers(std::shared_ptr<const cuda::Device> device, int pe, JobHealth& health,
                   double timeout_s);
   ~CudaUserBuffers() override;

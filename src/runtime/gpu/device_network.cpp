@@ -58,7 +58,7 @@ struct DeviceNetworkPart::Impl {
     if (inputs.wanted == "p2p")
       return {DevicePath::none, why + ", and SHMEMCTL_DEVICE_PATH=p2p allows nothing else"};
     Transport* const transport = inputs.transports_by_pe[pe];
-    if (!transport) // another heap would change nothing
+    if (!transport) // checked first: another kind of heap would not help
       return {DevicePath::none, why + ", and no transport reaches it"};
     if (inputs.reachable == DeviceNetworkInputs::Reachable::nothing)
       return {DevicePath::none, why + "; no network: " + inputs.unreachable_reason};
@@ -72,7 +72,7 @@ struct DeviceNetworkPart::Impl {
                 (inputs.gpu_memory_path.empty() ? transport->name() : inputs.gpu_memory_path)};
   }
 
-  /// Why kernels do not post to an HCA themselves, where they were asked to.
+  /// Why kernels do not post to an HCA themselves although the options request it.
   std::string why_no_queues(std::size_t pe) const {
     if (!inputs.ibgda)
       return "but ibgda is not among the job's transports";
@@ -148,7 +148,7 @@ void DeviceNetworkPart::stop() {
     impl_->proxy->stop();
 }
 
-// What kernels report.
+// The Errors for reports of kernels.
 
 namespace {
 

@@ -23,7 +23,7 @@ std::unique_ptr<void, void (*)(void*)> zeroed_pages(std::size_t size_bytes,
 
 } // namespace
 
-/// What is mapped of one queue. The memory is the transport's.
+/// The mappings of one queue, whose memory belongs to the transport.
 struct DeviceQueues::Queue {
   Queue(std::shared_ptr<KernelMemory> kernels, void* entries, std::size_t size_bytes)
       : memory(std::move(kernels), entries, size_bytes) {}
@@ -57,7 +57,7 @@ DeviceQueues::~DeviceQueues() {
   transport_.remove_local(results_.get());
 }
 
-/// Numbers are those of qps_to() (kernels/device/ibgda_qp.h).
+/// The QPs are numbered as in qps_to() (kernels/device/ibgda_qp.h).
 template <class Use>
 void DeviceQueues::each_queue(const mlx5::QpTable& table, const Use& use) const {
   for (std::uint32_t pe = 0; pe < table.n_pes; ++pe) {
@@ -86,7 +86,7 @@ void DeviceQueues::map_queues(mlx5::TableImage& image) {
     const mlx5::QpView& view = image.queue(number.pe, number.path, number.qp_set).view;
     mapped_[place] = std::make_unique<Queue>(memory_, view.wqes, transport_.queue_bytes());
     if (mapped_[place]->memory.holds(view.doorbell))
-      return; // the emulated HCA's register
+      return; // the doorbell register of the emulated HCA
     mapped_[place]->registers = register_page(view.doorbell);
   });
 }

@@ -1,5 +1,5 @@
-// The HCA's QPs as kernels use them: a copy of the QP table with device addresses, and the words
-// that kernels share.
+// The HCA's QPs as kernels use them: a copy of the QP table with the device's addresses, and the
+// words that kernels share.
 #pragma once
 
 #include <deque>
@@ -27,7 +27,7 @@ public:
   }
   /// Fills in the fields for queues.
   void describe(DeviceNetwork& network) const;
-  /// The transport knows more memory than before.
+  /// Copies the table again; call it after more memory was registered with the transport.
   void refresh();
 
 private:
@@ -40,7 +40,7 @@ private:
 
   ibgda::IbgdaTransport& transport_;
   std::shared_ptr<KernelMemory> memory_;
-  std::uint32_t lane_, n_lanes_; ///< the kernels' own
+  std::uint32_t lane_, n_lanes_; ///< the kernels' QP sets: the first one, and their number
   std::size_t results_bytes_;
   std::unique_ptr<void, void (*)(void*)> results_; ///< QpResult[n_results]
   std::optional<KernelMapping> results_mapping_;
@@ -51,15 +51,16 @@ private:
   template <class Use>
   void each_queue(const mlx5::QpTable& table, const Use& use) const;
 
-  /// Pages of registers by address: queues may share one, which is mapped once, as long as any of
-  /// them has it.
+  /// Pages of registers by address. Queues may share a page, which is mapped once, and as long as
+  /// any queue uses it.
   std::map<std::uintptr_t, std::weak_ptr<KernelMapping>> register_pages_;
   std::uint32_t queues_per_pe_;
   std::vector<std::unique_ptr<Queue>> mapped_; ///< by PE and QP; nullptr: none
   KernelArray<mlx5::QpState> words_;           ///< by PE and QP
   KernelArray<QpMarks> marks_;                 ///< by PE and QP
   KernelArray<std::uint64_t> locks_;
-  /// All that there were: kernels may be following an older one. Words, so that they are aligned.
+  /// All tables so far, because running kernels may still use an older one. Arrays of words, so
+  /// that they are aligned.
   std::deque<KernelArray<std::uint64_t>> tables_;
 };
 

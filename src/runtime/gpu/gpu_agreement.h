@@ -1,4 +1,5 @@
-// What the PEs of a job exchange about their GPUs, and what they decide from it. Pure functions.
+// The data that the PEs of a job exchange about their GPUs, and the decisions from it. Pure
+// functions.
 #pragma once
 
 #include <string>
@@ -9,26 +10,26 @@
 
 namespace shmemctl {
 
-/// What one PE has.
+/// The GPU of one PE.
 struct GpuCapabilities {
-  bool there = false;
-  std::string reason;     ///< why not
+  bool there = false;     ///< whether the PE has a GPU
+  std::string reason;     ///< why it has none
   std::string uuid;       ///< UUID of the device
-  bool shareable = false; ///< the memory can be passed on as a descriptor (HEAP=vmm)
-  /// The NVLink domain of several machines in which it can hand memory on (HEAP=fabric); "": none.
+  bool shareable = false; ///< its memory can be exported as a descriptor (HEAP=vmm)
+  /// The NVLink domain to whose other machines it can export memory (HEAP=fabric); "": none.
   std::string fabric;
-  /// Why the driver runs no kernel of this binary: one clause; "" if it does.
+  /// Why the driver cannot run kernels of this binary: one clause; "" if it can.
   std::string no_kernels;
 };
 void serialize(Archive& archive, GpuCapabilities& capabilities);
 
-/// Why the job has no GPUs: "" if all PEs have one; else a clause that names the first PE that has
-/// none, and its reason. If no PE has one, the reason of PE `pe` itself.
+/// Why the job has no GPUs: "" if all PEs have one; else a clause that names the first PE without a
+/// GPU, and its reason. If no PE has a GPU, this PE's reason.
 std::string why_no_gpus(const std::vector<GpuCapabilities>& capabilities_by_pe,
                         const Placement& placement);
 
 /// Why kernels cannot run on all PEs: "" if they can; else a clause that names the first PE whose
-/// driver runs none, and the reason.
+/// driver cannot run them, and the reason.
 std::string why_no_kernels_of_job(const std::vector<GpuCapabilities>& capabilities_by_pe,
                                   const Placement& placement);
 
@@ -41,12 +42,12 @@ HeapKind choose_gpu_heap(const std::string& wanted,
                          const std::vector<GpuCapabilities>& capabilities_by_pe,
                          const Placement& placement);
 
-/// How many PEs of that PE's machine have its device.
+/// The number of PEs of this PE's machine that use the same device.
 int pes_on_device(const std::vector<GpuCapabilities>& capabilities_by_pe,
                   const Placement& placement);
 
-/// Groups in which every PE can map every other one: PEs in order, each in the first group that
-/// admits it. Returns the group of `pe`.
+/// Divides the candidates into groups in which every PE can map every other PE: in order, each
+/// candidate joins the first group where that holds. Returns the group of `pe`.
 /// @param why_not by PE, by PE: why the first cannot map the second; "" if it can
 std::vector<int> mapping_group(const std::vector<int>& candidates,
                                const std::vector<std::vector<std::string>>& why_not, int pe);

@@ -34,11 +34,11 @@ GpuDirectCapability capability_of(const GpuDirectCandidate& candidate,
   return capability;
 }
 
-/// What all PEs say of one transport.
+/// The capabilities of all PEs for one transport, combined.
 struct Verdict {
   bool works = true, reaches_all = true;
   std::set<std::string> methods;
-  std::string reason; ///< reason of the first PE that cannot
+  std::string reason; ///< reason of the first PE on which it does not work
 };
 
 Verdict verdict_of(const std::vector<GpuDirectCapabilities>& by_pe, std::size_t transport) {
@@ -82,7 +82,8 @@ GpuDirectChoice choose_gpu_direct(const std::string& wanted,
   if (wanted == "off")
     return {-1, "staged: SHMEMCTL_GPUDIRECT=off"};
   std::vector<std::string> reasons, of_partial;
-  // A PE may say nothing, if its GPUDIRECT is "off".
+  // A PE reports no capabilities if its GPUDIRECT is "off", so the names come from the longest
+  // list.
   const GpuDirectCapabilities& names = *std::max_element(
       by_pe.begin(), by_pe.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   for (std::size_t at = 0; at < names.size(); ++at) {
@@ -92,8 +93,8 @@ GpuDirectChoice choose_gpu_direct(const std::string& wanted,
       return {static_cast<int>(at),
               "GPUDirect RDMA by " + join({verdict.methods.begin(), verdict.methods.end()}, ", ") +
                   " over " + name};
-    // A transport that does not reach all the PEs that need it (such as shm across nodes) gives its
-    // reason only if every transport is like that.
+    // The reason of a transport that does not reach all PEs that need it (such as shm across nodes)
+    // is reported only if no transport reaches all of them.
     (verdict.reaches_all ? reasons : of_partial).push_back(name + ": " + verdict.reason);
   }
   const std::string all = join(reasons.empty() ? of_partial : reasons, "; ");

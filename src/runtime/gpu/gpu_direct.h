@@ -15,9 +15,9 @@ struct GpuDirectCapability {
   std::string transport;
   std::string method;      ///< "dma-buf", "peer memory"; "" if the NICs cannot access GPU memory
   std::string reason;      ///< why not: one clause
-  bool reaches_all = true; ///< whether all PEs that it has to reach are reached
+  bool reaches_all = true; ///< whether the transport reaches all PEs that need it
 };
-/// Those of a PE: one for each transport of the job, in the order of preference.
+/// The capabilities of a PE: one for each transport of the job, in order of preference.
 using GpuDirectCapabilities = std::vector<GpuDirectCapability>;
 void serialize(Archive& archive, GpuDirectCapability& capability);
 
@@ -26,8 +26,8 @@ struct GpuDirectCandidate {
   Transport* transport = nullptr;
   std::vector<bool> reaches; ///< by PE
 };
-/// Tries them on this PE's own memory.
-/// @param needed by PE: whether GPU memory there is to be reached by a network
+/// Tries each candidate on this PE's own memory.
+/// @param needed by PE: whether its GPU memory must be accessed through a network
 /// @param sample a region of this PE's GPU memory
 GpuDirectCapabilities try_gpu_direct(const std::vector<GpuDirectCandidate>& candidates,
                                      const std::vector<bool>& needed,
@@ -39,8 +39,8 @@ struct GpuDirectChoice {
   int transport = -1;
   std::string text; ///< "GPUDirect RDMA by dma-buf over ibrc", "staged: ...", with the reason
 };
-/// The first transport with which all PEs can; the same on all PEs. Throws Error (unavailable)
-/// where GPUDIRECT requires a path that does not exist.
+/// Chooses the first transport whose NICs can access GPU memory on all PEs; the same on all PEs.
+/// Throws Error (unavailable) if GPUDIRECT requires this and there is no such transport.
 /// @param wanted the option GPUDIRECT
 /// @param by_pe  the capabilities of each PE
 GpuDirectChoice choose_gpu_direct(const std::string& wanted,

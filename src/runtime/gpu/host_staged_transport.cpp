@@ -6,7 +6,7 @@ namespace shmemctl {
 
 namespace {
 
-/// Size of one copy.
+/// Maximum size of one copy.
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
 RemoteAddress advanced(const RemoteAddress& address, std::size_t bytes) {
@@ -66,7 +66,7 @@ void HostStagedTransport::put_signal(int context, const RemoteAddress& target, c
     below().put_signal(context, target, source, size_bytes, signal, signal_value, op, blocking);
     return;
   }
-  // All but the last piece, then that with the signal.
+  // All pieces except the last, then the last piece with the signal.
   const std::size_t last = (size_bytes - 1) % piece_bytes + 1;
   const std::size_t before = size_bytes - last;
   if (before > 0) {

@@ -1,5 +1,5 @@
-// Forwards requests of kernels that name local memory of any kind to a transport that reaches host
-// memory only.
+// Forwards requests of kernels, whose local memory may be of any kind, to a transport that can
+// access host memory only.
 #pragma once
 
 #include <atomic>
@@ -13,13 +13,13 @@
 
 namespace shmemctl {
 
-/// Memory of this PE that CPUs and NICs reach.
+/// Memory of this PE that CPUs and NICs can access.
 struct HostRange {
   const void* base = nullptr;
   std::size_t size_bytes = 0;
 };
 
-/// Which of this PE's memory transports reach. Thread safe.
+/// The memory of this PE that transports can access. Thread safe.
 class HostRanges {
 public:
   explicit HostRanges(std::vector<HostRange> ranges) { set(std::move(ranges)); }
@@ -28,16 +28,16 @@ public:
 
 private:
   std::mutex mutex_;
-  /// All earlier tables as well: other threads may be reading them.
+  /// All tables so far, because other threads may still read an older one.
   std::deque<std::vector<HostRange>> all_;
   std::atomic<const std::vector<HostRange>*> current_{nullptr};
 };
 
-/// Forwards to the transport below; operations whose local memory is outside of the host-
-/// reachable ranges are copied through host memory, and block. For the proxy.
+/// Forwards operations to the transport below. If an operation's local memory is outside of the
+/// ranges, its data are copied through host memory, and the operation blocks. For the proxy.
 class HostStagedTransport final : public ForwardingOperations {
 public:
-  /// @param below, ranges outlive it
+  /// @param below, ranges must outlive this object
   HostStagedTransport(Transport& below, const HostRanges& ranges,
                       std::shared_ptr<KernelMemory> memory)
       : ForwardingOperations(below), ranges_(ranges), memory_(std::move(memory)) {}

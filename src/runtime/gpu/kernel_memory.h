@@ -1,5 +1,5 @@
-// Memory that kernels use besides the heap, as the host allocates and maps it. No CUDA header:
-// tests implement it with plain memory, and "kernels" that are threads.
+// How the host allocates and maps memory that kernels use besides the heap. No CUDA header: tests
+// implement it with plain memory, and their "kernels" are threads.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace shmemctl {
 
-/// Thread safe. All throw Error (unavailable) that names the device.
+/// Thread safe. All functions throw Error (unavailable) that names the device.
 class KernelMemory {
 public:
   virtual ~KernelMemory() = default;
 
-  /// Zeroed memory of the device, aligned to 256 bytes; the host cannot load from it.
+  /// Allocates zeroed memory of the device, aligned to 256 bytes; the host cannot load from it.
   virtual void* allocate(std::size_t size_bytes) = 0;
   virtual void free(void* memory) noexcept = 0;
 
@@ -21,15 +21,16 @@ public:
     memory,
     registers ///< a page of a device's registers
   };
-  /// Lets kernels use host memory, until unmap(): whole pages. Returns kernels' address of it.
+  /// Lets kernels use whole pages of host memory, until unmap(). Returns the address that kernels
+  /// use.
   virtual void* map(void* base, std::size_t size_bytes, HostMemoryKind part) = 0;
   virtual void unmap(void* base) noexcept = 0;
 
-  /// Copies between any memory of the host and of the device; complete on return.
+  /// Copies between any host memory and memory of the device; complete on return.
   virtual void copy(void* to, const void* from, std::size_t size_bytes) = 0;
 };
 
-/// Zeroed memory of the device.
+/// An array in memory of the device, zeroed or initialised with `values`.
 template <class T>
 class KernelArray {
 public:
@@ -50,7 +51,7 @@ private:
   T* data_;
 };
 
-/// Host memory that kernels may use while it lives.
+/// Host memory that kernels can use while this object exists.
 class KernelMapping {
 public:
   KernelMapping(std::shared_ptr<KernelMemory> memory, void* base, std::size_t size_bytes,
@@ -64,7 +65,7 @@ public:
   bool holds(const void* address) const {
     return address >= base_ && address < base_ + size_bytes_;
   }
-  /// What kernels call an address that is in it.
+  /// The kernels' address of an address in this memory.
   template <class T>
   T* seen(T* address) const {
     return reinterpret_cast<T*>(seen_ + (reinterpret_cast<std::byte*>(address) - base_));

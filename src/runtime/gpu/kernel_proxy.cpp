@@ -59,7 +59,7 @@ KernelProxy::~KernelProxy() {
   try {
     close_rings(true);
   } catch (const Error&) {
-    close_rings(false); // the device answers no more
+    close_rings(false); // the device does not respond any more
   }
 }
 

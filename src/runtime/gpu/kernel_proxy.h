@@ -13,8 +13,8 @@ namespace shmemctl {
 
 class KernelProxy {
 public:
-  /// @param options of the runtime's own proxy, to which these threads are added
-  /// Throws Error (usage) if no transport context is left, Error (unavailable).
+  /// @param options those of the runtime's own proxy, in addition to which this proxy runs
+  /// Throws Error: usage if no transport context is left; unavailable.
   KernelProxy(const std::vector<Transport*>& transports_by_pe, JobHealth& health,
               const ProxyOptions& options, std::shared_ptr<KernelMemory> memory);
   ~KernelProxy();
@@ -23,13 +23,16 @@ public:
 
   /// Fills in the fields for the proxy.
   void describe(DeviceNetwork& network) const;
-  /// Throws what it has failed with, if it has.
+  /// Throws the proxy's Error if it has failed.
   void check() const;
-  /// No kernel runs. See Proxy::stop().
+  /// As Proxy::stop(); no kernel may be running.
   void stop();
 
 private:
-  /// The device's counters are passed to the proxy's threads, which accept no request beyond these.
+  /// Closes the rings: passes the device's counters of issued requests to the proxy's threads,
+  /// which accept no later request.
+  /// @param of_device false if the device does not respond: its counters cannot be read, so only
+  /// requests that were already taken count
   void close_rings(bool of_device);
 
   std::shared_ptr<KernelMemory> memory_;

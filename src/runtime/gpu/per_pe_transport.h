@@ -1,4 +1,4 @@
-// The transports of a job as one: each operation goes to the transport that serves its PE.
+// The transports of a job as one transport: each operation goes to the transport of its PE.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace shmemctl {
 
-/// Over transports that are connected and know their regions; connects nothing itself.
+/// Uses transports that are already connected and have their regions; connects nothing itself.
 class PerPeTransport final : public Transport {
 public:
   /// @param paths the transports by PE, not owned; nullptr: none

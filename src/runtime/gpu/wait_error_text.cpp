@@ -9,14 +9,14 @@ namespace shmemctl {
 
 namespace {
 
-/// The others of the PE's own launch are waited for where it has to do with all of a grid.
+/// The PE that is waited for. It is the PE itself if a block waits for other blocks of its grid.
 std::string waited_for(const WaitReport& report, int pe) {
   return report.peer < 0     ? "another PE"
          : report.peer == pe ? "this PE's other blocks"
                              : "PE " + std::to_string(report.peer);
 }
 
-/// Which member of DeviceTeamFlags it is.
+/// A description of the member of DeviceTeamFlags at this offset.
 std::string name_of_cell(std::uint64_t offset_bytes) {
   const std::uint64_t at = offset_bytes % sizeof(DeviceTeamFlags);
   std::string name;
@@ -52,7 +52,7 @@ WaitErrorText waited(const WaitReport& report, int pe, double timeout_s) {
               ", or " + raise_timeout()};
 }
 
-/// A peer's timeout in a call of MoE, or this PE's own in an earlier call.
+/// A timeout of a peer in a MoE call, or of this PE in an earlier call.
 WaitErrorText timed_out_elsewhere(const WaitReport& report, int pe) {
   const bool own = report.seen == static_cast<std::uint64_t>(pe);
   const std::string who = own ? "this PE" : fmt::format("PE {}", report.seen);
@@ -66,14 +66,14 @@ WaitErrorText timed_out_elsewhere(const WaitReport& report, int pe) {
               ", or " + raise_timeout()};
 }
 
-/// What was not begun: of a team.
+/// A collective of a team that was not begun.
 WaitErrorText refused(const WaitReport& report, const std::string& message,
                       const std::string& fix) {
   return {ExitCode::usage, fmt::format("begin a collective of team {}", report.expected), message,
           fix};
 }
 
-/// As NVSHMEM's names have it, without type and scope.
+/// The name of NVSHMEM's function, without type and scope.
 const char* name_of_call(DeviceCall call) {
   constexpr const char* names[] = {"call",
                                    "put",
@@ -118,7 +118,7 @@ WaitErrorText wrong_argument(const WaitReport& report, const std::string& messag
           fmt::format("{} is wrong: {}", name_of_argument(report.argument), message), fix};
 }
 
-/// A transfer that no call has completed yet, and a call that needs it complete.
+/// A call needs an earlier transfer to be complete, but no call has completed it yet.
 WaitErrorText not_complete(const WaitReport& report) {
   const auto earlier = static_cast<DeviceCall>(report.expected);
   const char* const use = earlier == DeviceCall::get_nbi ? "write to" : "read";
@@ -136,7 +136,8 @@ std::string describe_call(std::uint64_t word, DeviceCall other) {
   return text;
 }
 
-/// Two members of a team are in different collectives, or in one with different sizes or roots.
+/// Two members of a team are in different collectives, or in the same one with different sizes or
+/// roots.
 WaitErrorText differing_calls(const WaitReport& report) {
   const DeviceCall mine = CollectiveCall::of(report.expected).call;
   const DeviceCall theirs = CollectiveCall::of(report.seen).call;

@@ -8,20 +8,21 @@
 
 namespace shmemctl {
 
-/// The parts of an Error, but for the kernel that it happened in: `attempted` ends with "in".
+/// The parts of an Error, except the subject, which names the kernel.
 struct WaitErrorText {
   ExitCode code;
   std::string attempted, message, fix;
 };
 
-/// Whether the report concerns the kernels' network: then DeviceNetworkPart has the text.
+/// Whether the report concerns the kernels' network; DeviceNetworkPart::error_of() then makes the
+/// Error.
 bool is_of_network(WaitKind kind);
-/// Whether the report is of a call with wrong arguments, or of one that ends the job, so that its
-/// thread, call and argument are set.
+/// Whether the report is about a call with wrong arguments, or one that ends the job; its thread,
+/// call and argument are then set.
 bool is_of_call(WaitKind kind);
-/// The text for all other kinds.
-/// @param pe      whose kernel it was
-/// @param no_path why kernels have no path to the report's peer; "" if that is not known
+/// The text for all kinds except those of the network.
+/// @param pe      the PE of the kernel
+/// @param no_path why kernels have no path to the report's peer; "" if unknown
 WaitErrorText describe_wait(const WaitReport& report, int pe, double timeout_s,
                             const std::string& no_path);
 

@@ -16,17 +16,17 @@ namespace {
 
 constexpr std::uint32_t none = MemoryBlock::none;
 constexpr std::uint64_t unit_bytes = Allocator::minimum_alignment_bytes;
-/// No memory is larger, and sums of two sizes below it do not overflow.
+/// No memory is larger, and the sum of two sizes below this does not overflow.
 constexpr std::uint64_t max_bytes = std::uint64_t{1} << 62;
 
-// From the offset of a live block to its index: a hash table without an allocation per entry.
-/// Open addressing with linear probing, at most half full; erasing shifts entries back, so that
-/// no marks of erased entries pile up. Offsets are multiples of 64.
+/// Maps the offset of a live block to its index: a hash table without an allocation per entry. Open
+/// addressing with linear probing, at most half full; erasing moves entries back, so that no marks
+/// of erased entries accumulate. Offsets are multiples of 64.
 class OffsetIndex {
 public:
   OffsetIndex() : entries_(1024) {}
 
-  /// `offset` is not in the table.
+  /// `offset` must not be in the table.
   void insert(std::uint64_t offset, std::uint32_t block) {
     if (2 * (count_ + 1) > entries_.size())
       enlarge();
@@ -64,7 +64,7 @@ private:
   };
   static std::uint64_t key_of(std::uint64_t offset) { return offset / 64 + 1; }
   std::size_t mask() const { return entries_.size() - 1; }
-  /// Fibonacci hashing: offsets come in strides.
+  /// Fibonacci hashing, because offsets often have a constant stride.
   std::size_t home_of(std::uint64_t key) const {
     return static_cast<std::size_t>((key * 0x9e3779b97f4a7c15ull) >> 32) & mask();
   }
@@ -91,7 +91,7 @@ private:
 
 struct Allocator::Impl {
   std::vector<MemoryBlock> blocks;
-  std::vector<std::uint32_t> spare; ///< indices that can be used again
+  std::vector<std::uint32_t> spare; ///< indices that can be reused
   FreeTree free_blocks{blocks};
   OffsetIndex live;
   std::uint32_t last = none; ///< block at the highest address
@@ -157,7 +157,7 @@ std::uint64_t Allocator::Impl::take(std::uint32_t block, std::uint64_t size_byte
     free_blocks.remove(block);
     taken = block;
   } else if (start == begin) {
-    // The free block keeps its node in the tree: its front is cut off.
+    // The free block loses its front and keeps its node in the tree.
     taken = make_block(start, size_bytes);
     link_after(taken, blocks[block].previous, block);
     blocks[block].offset_bytes = start + size_bytes;
@@ -181,7 +181,7 @@ std::uint64_t Allocator::Impl::take(std::uint32_t block, std::uint64_t size_byte
   return start;
 }
 
-/// Returns it to the free blocks; merges it with its neighbours.
+/// Frees the block and merges it with free neighbours.
 void Allocator::Impl::release(std::uint32_t block) {
   MemoryBlock& freed = blocks[block];
   live.erase(freed.offset_bytes);
@@ -210,7 +210,7 @@ void Allocator::Impl::release(std::uint32_t block) {
   }
 }
 
-/// For messages about a wrong address, hence a plain walk.
+/// A linear search, since this is needed only for messages about a wrong address.
 bool Allocator::Impl::inside_live_block(std::uint64_t offset) const {
   std::uint32_t block = last;
   while (block != none && blocks[block].offset_bytes > offset)

@@ -20,7 +20,7 @@ std::optional<std::uint64_t> natural(std::string_view text) {
   return static_cast<std::uint64_t>(*value);
 }
 
-/// The number of whole MiB, so that messages do not show odd bytes.
+/// The size rounded down to whole MiB, so that messages contain no odd numbers of bytes.
 std::string rough_size(std::uint64_t size_bytes) {
   return format_size_bytes(size_bytes >> 20 << 20);
 }
@@ -72,11 +72,12 @@ AvailableMemory::AvailableMemory(const Sysroot& sysroot) : sysroot_(sysroot) {
   }
 }
 
-/// The group and all above it: each may have a limit.
+/// Adds the group and all groups above it, each of which may have a limit.
 void AvailableMemory::add_groups(const std::string& mount, const std::string& path,
                                  bool version_1) {
   std::string name = path == "/" ? "" : path;
-  // A container may see its own group as the mount's root, and its name as the host has it.
+  // In a container the mount's root may be the container's own group, although `path` is the name
+  // on the host.
   if (!sysroot_.is_directory(mount + name))
     name.clear();
   while (true) {
@@ -94,7 +95,7 @@ std::optional<Room> AvailableMemory::room_of(const Group& group) const {
         sysroot_.read_line(group.folder + "/" + (group.version_1 ? version_1 : version_2));
     return text ? natural(*text) : std::nullopt;
   };
-  // No limit is "max", or (cgroup version 1) a number near 2^63.
+  // "max", or (cgroup version 1) a number near 2^63, means no limit.
   const auto limit = number("memory.limit_in_bytes", "memory.max");
   if (!limit || *limit > std::uint64_t{1} << 60)
     return std::nullopt;

@@ -11,14 +11,15 @@
 
 namespace shmemctl {
 
-/// What is left, and by whose limit: "this machine" or "the control group /x (limit 2G)".
+/// The free memory, and what limits it: "this machine" or "the control group /x (limit 2G)".
 struct Room {
   std::uint64_t free_bytes = 0;
   std::string limited_by;
 };
 
-/// Asks MemAvailable and the memory limit of each control group (version 1 or 2) that this process
-/// is in. File cache counts as free, swap does not: a heap that is swapped is of no use.
+/// Reads MemAvailable, and the memory limit of each control group (version 1 or 2) that this
+/// process is in. File cache counts as free; swap does not, since a heap that is swapped out is of
+/// no use.
 class AvailableMemory {
 public:
   explicit AvailableMemory(const Sysroot& sysroot = Sysroot());
@@ -42,11 +43,11 @@ private:
 /// own unit; nothing if there is none. Accepts any bytes.
 std::optional<std::uint64_t> number_of(std::string_view text, std::string_view key);
 
-/// The path of the controller in /proc/self/cgroup: "" asks for version 2's line "0::/path".
+/// The path of the controller in /proc/self/cgroup; "" selects the line of version 2, "0::/path".
 std::optional<std::string> cgroup_path(std::string_view text, std::string_view controller);
 
-/// The mount point of a cgroup file system in /proc/mounts: type "cgroup2", or "cgroup" with that
-/// controller among its options.
+/// The mount point of a cgroup file system in /proc/mounts: for controller "" of type "cgroup2",
+/// otherwise of type "cgroup" with the controller among its options.
 std::optional<std::string> cgroup_mount(std::string_view mounts, std::string_view controller);
 
 } // namespace shmemctl

@@ -31,7 +31,7 @@ constexpr int reserve_only = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 Reservation::Reservation(std::size_t size_bytes, std::size_t alignment_bytes) {
   const auto page_bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  // A mapping is aligned to a page; the excess before and after is unmapped.
+  // mmap() aligns only to a page, so more is mapped, and the excess before and after is unmapped.
   const std::size_t spare_bytes = alignment_bytes > page_bytes ? alignment_bytes - page_bytes : 0;
   if (size_bytes > SIZE_MAX - spare_bytes)
     throw_no_address_space(size_bytes, ENOMEM);
@@ -65,7 +65,7 @@ Reservation::~Reservation() {
 }
 
 void Reservation::clear(std::byte* at, std::size_t size_bytes) noexcept {
-  // If the kernel refuses (too many mappings), the memory stays, but is inaccessible.
+  // If the kernel refuses (too many mappings), the memory stays allocated, but inaccessible.
   if (::mmap(at, size_bytes, PROT_NONE, reserve_only | MAP_FIXED, -1, 0) == MAP_FAILED)
     ::mprotect(at, size_bytes, PROT_NONE);
 }

@@ -9,19 +9,19 @@
 
 namespace shmemctl {
 
-/// A piece of physical memory. Goes away when all that mapped or hold it have.
+/// A piece of physical memory. It is freed when no mapping and no handle of it is left.
 class Chunk {
 public:
   virtual ~Chunk() = default;
   virtual std::size_t size_bytes() const = 0;
   /// Maps it at `address` (in a reserved range). Throws Error (unavailable).
   virtual void map(void* address) = 0;
-  /// What a peer process imports; -1 if peers need none (threads of one process).
+  /// The descriptor that peer processes import; -1 if there is none.
   virtual int descriptor() const = 0;
 };
 
-/// Reserved address space without memory, into which chunks of one backing are mapped. Its end
-/// unmaps them.
+/// Reserved address space without memory, into which chunks of one backing are mapped. The
+/// destructor unmaps them.
 class AddressRange {
 public:
   virtual ~AddressRange() = default;
@@ -36,32 +36,35 @@ public:
   /// "memfd", "devshm", "cuda-vmm".
   virtual const char* kind() const = 0;
   virtual std::size_t granularity_bytes() const = 0;
-  /// Whether processors of the host can load and store in this memory.
+  /// Whether the host's CPUs can load and store in this memory.
   virtual bool is_host_memory() const { return true; }
-  /// Aligned to the granularity. Throws Error (unavailable) that names the limit there is.
+  /// Reserves address space, aligned to the granularity. Throws Error (unavailable) that names the
+  /// limit, if there is one.
   virtual std::unique_ptr<AddressRange> reserve(std::size_t size_bytes) = 0;
-  /// Committed memory, zeroed: a lack of it is an Error (unavailable) here, never a SIGBUS later.
+  /// Zeroed, committed memory: if there is not enough, throws Error (unavailable) here, so that no
+  /// SIGBUS occurs later.
   virtual std::unique_ptr<Chunk> create(std::size_t size_bytes) = 0;
-  /// The same for memory that is mapped at an address aligned to a small page only.
+  /// The same for memory that is mapped at an address that is aligned only to a small page.
   virtual std::unique_ptr<Chunk> create_of_small_pages(std::size_t size_bytes) {
     return create(size_bytes);
   }
-  /// Takes over a peer's descriptor. Throws Error (unavailable) if it holds less than that.
+  /// Takes over a peer's descriptor. Throws Error (unavailable) if its memory is smaller than
+  /// `size_bytes`.
   virtual std::unique_ptr<Chunk> import(FileDescriptor descriptor, std::size_t size_bytes) = 0;
 };
 
 struct HostBackingOptions {
   std::string kind = "auto"; ///< "memfd", "devshm" (an unnamed file in /dev/shm), "auto"
-  /// If the system has free huge pages and the size is a multiple of theirs.
+  /// Use huge pages if the system has free ones and the size is a multiple of their size.
   bool huge_pages = true;
-  /// NUMA node of the pages as long as it has any free; -1: no preference. A kernel that refuses is
-  /// not an error: it is logged once.
+  /// Preferred NUMA node of the pages, used as long as it has free memory; -1: no preference. If
+  /// the kernel refuses the preference, that is only logged, once.
   int numa_node = -1;
 };
 std::unique_ptr<HeapBacking> make_host_backing(const HostBackingOptions& options);
 
-/// Reserved address space without memory; released at the end. Throws Error (unavailable) that
-/// names the limit (ulimit -v) if there is one.
+/// Reserved address space without memory; the destructor releases it. Throws Error (unavailable)
+/// that names the limit (ulimit -v) if there is one.
 class Reservation {
 public:
   Reservation() = default;
@@ -81,11 +84,12 @@ private:
   std::size_t size_bytes_ = 0;
 };
 
-/// Sparsely used memory, of small pages: zeroed; `used_bytes` of it are written at once, and the
-/// rest takes no memory until it is touched. A shortage of memory is then up to the kernel, as for
-/// private memory; where that would be a SIGBUS (/dev/shm has a size limit) all of it is committed.
-/// Throws Error (unavailable).
-/// @param backing of host memory: its kind is used
+/// Sparsely used, zeroed memory of small pages. Only `used_bytes` must be available; the pages are
+/// allocated when they are touched, and the kernel handles a shortage of memory as for private
+/// memory. If a shortage would be a SIGBUS (/dev/shm has a size limit), all of it is committed
+/// instead. Throws Error (unavailable).
+/// @param backing a backing of host memory, whose kind of memory is used
+/// @param used_bytes part that the caller writes at once
 std::unique_ptr<Chunk> create_sparse(HeapBacking& backing, std::size_t size_bytes,
                                      std::size_t used_bytes);
 

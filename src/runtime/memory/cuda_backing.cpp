@@ -17,7 +17,7 @@ CUdeviceptr number_of(const void* address) {
   return reinterpret_cast<CUdeviceptr>(address);
 }
 
-/// What is mapped where: CUDA takes back whole mappings only.
+/// The existing mappings by address: CUDA can only undo whole mappings.
 class Mappings {
 public:
   explicit Mappings(std::shared_ptr<const cuda::Device> device) : device_(std::move(device)) {}
@@ -26,7 +26,7 @@ public:
     const std::lock_guard lock(mutex_);
     sizes_[at] = size_bytes;
   }
-  /// Removes the allocations that begin in the range.
+  /// Undoes the mappings that begin in the range.
   void remove(CUdeviceptr at, std::size_t size_bytes) noexcept {
     const std::lock_guard lock(mutex_);
     auto piece = sizes_.lower_bound(at);
@@ -73,13 +73,13 @@ private:
 
 class CudaChunk final : public Chunk {
 public:
-  /// @param handle     becomes this object's
-  /// @param descriptor what peers import; none for a chunk that was imported itself
+  /// @param handle     owned by this object from now on
+  /// @param descriptor the descriptor that peers import; empty for a chunk that was itself imported
   CudaChunk(std::shared_ptr<const cuda::Stream> stream, std::shared_ptr<Mappings> mappings,
             CUmemGenericAllocationHandle handle, std::size_t size_bytes, FileDescriptor descriptor)
       : stream_(std::move(stream)), mappings_(std::move(mappings)), handle_(handle),
         size_bytes_(size_bytes), descriptor_(std::move(descriptor)) {}
-  /// What is mapped keeps the memory.
+  /// Releases the handle; existing mappings keep the memory.
   ~CudaChunk() override { device().call().mem_release(handle_); }
   CudaChunk(const CudaChunk&) = delete;
   CudaChunk& operator=(const CudaChunk&) = delete;
@@ -178,7 +178,7 @@ public:
     const std::string bytes =
         handles_ == VmmHandles::fabric ? handle_in_file(descriptor.get()) : "";
     std::memcpy(&of_fabric, bytes.data(), std::min(bytes.size(), sizeof of_fabric));
-    // The driver takes the number of a descriptor as a pointer.
+    // The driver expects the number of a descriptor as a pointer.
     void* const theirs =
         handles_ == VmmHandles::fabric
             ? static_cast<void*>(&of_fabric)
@@ -194,7 +194,7 @@ private:
     return handles_ == VmmHandles::fabric ? CU_MEM_HANDLE_TYPE_FABRIC
                                           : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   }
-  /// What peers import.
+  /// The descriptor that peers import.
   FileDescriptor exported(CUmemGenericAllocationHandle handle, const std::string& subject) const {
     int file = -1;
     CUmemFabricHandle of_fabric{};
@@ -224,7 +224,7 @@ std::unique_ptr<HeapBacking> make_cuda_vmm_backing(std::shared_ptr<const cuda::D
 
 namespace {
 
-/// What is registered where: the driver takes back whole registrations only.
+/// The existing registrations by address: the driver can only undo whole registrations.
 class Registrations {
 public:
   explicit Registrations(std::shared_ptr<const cuda::Device> device) : device_(std::move(device)) {}
@@ -249,7 +249,7 @@ public:
                   "its GPU address differs from its host address",
                   "set SHMEMCTL_HEAP to vmm or ipc");
   }
-  /// Removes the allocations that begin in the range.
+  /// Undoes the registrations that begin in the range.
   void remove(const void* at, std::size_t size_bytes) noexcept {
     const std::lock_guard lock(mutex_);
     const auto begin = reinterpret_cast<std::uintptr_t>(at);

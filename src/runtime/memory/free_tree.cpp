@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::uint32_t no_node = MemoryBlock::none;
 
-/// Whether an aligned range of that size fits in the block. Sums stay below 2^64: offsets and sizes
-/// are those of memory.
+/// Whether an aligned range of that size fits in the block. Sums do not overflow, since offsets and
+/// sizes are at most 2^62.
 bool fits(const MemoryBlock& block, std::uint64_t size_bytes, std::uint64_t alignment_bytes) {
   const std::uint64_t start = (block.offset_bytes + alignment_bytes - 1) & ~(alignment_bytes - 1);
   const std::uint64_t padding = start - block.offset_bytes;
@@ -23,14 +23,14 @@ std::uint64_t FreeTree::largest_below(const MemoryBlock& block) const {
 }
 
 std::uint32_t FreeTree::next_priority() {
-  // xorshift32 (Marsaglia 2003): any non-zero seed runs through all non-zero values.
+  // xorshift32 (Marsaglia 2003): from any non-zero seed it generates all non-zero values.
   seed_ ^= seed_ << 13;
   seed_ ^= seed_ >> 17;
   seed_ ^= seed_ << 5;
   return seed_;
 }
 
-/// Recomputes `largest_bytes` from `block` to the root, as far as it changes.
+/// Recomputes `largest_bytes` from `block` towards the root, until it does not change.
 void FreeTree::update_upwards(std::uint32_t block) {
   while (block != no_node) {
     MemoryBlock& here = at(block);
@@ -106,7 +106,7 @@ void FreeTree::refresh(std::uint32_t block) {
   update_upwards(block);
 }
 
-/// The lowest block of a subtree whose largest is known to hold `size_bytes`.
+/// The lowest block of at least `size_bytes` in a subtree that is known to contain one.
 std::uint32_t FreeTree::leftmost_candidate(std::uint32_t subtree, std::uint64_t size_bytes) const {
   while (true) {
     const MemoryBlock& here = at(subtree);
@@ -119,7 +119,7 @@ std::uint32_t FreeTree::leftmost_candidate(std::uint32_t subtree, std::uint64_t 
   }
 }
 
-/// The next block after `block` that holds `size_bytes`.
+/// The next block after `block` that has at least `size_bytes`.
 std::uint32_t FreeTree::next_candidate(std::uint32_t block, std::uint64_t size_bytes) const {
   if (largest_of(at(block).right) >= size_bytes)
     return leftmost_candidate(at(block).right, size_bytes);

@@ -1,5 +1,5 @@
-// The allocator's free blocks as a search tree by offset that knows the largest block below each
-// node.
+// The allocator's free blocks as a search tree by offset, in which each node stores the size of the
+// largest block in its subtree.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct alignas(64) MemoryBlock {
 
   std::uint64_t offset_bytes = 0;
   std::uint64_t size_bytes = 0;
-  std::uint64_t asked_bytes = 0;   ///< 0 marks a free block
-  std::uint64_t largest_bytes = 0; ///< free blocks: of the subtree
+  std::uint64_t asked_bytes = 0;   ///< requested size; 0 marks a free block
+  std::uint64_t largest_bytes = 0; ///< of a free block: the largest size in its subtree
   std::uint32_t previous = none;   ///< neighbours by address, free or not
   std::uint32_t next = none;
   std::uint32_t left = none;
@@ -26,8 +26,8 @@ struct alignas(64) MemoryBlock {
   bool free() const { return asked_bytes == 0; }
 };
 
-/// A treap (search tree by offset, heap by random priority: expected depth O(log n)). The
-/// priorities come from a generator with a fixed seed: same calls, same tree.
+/// A treap (search tree by offset, heap by random priority; expected depth O(log n)). The
+/// priorities come from a generator with a fixed seed, so the same calls give the same tree.
 class FreeTree {
 public:
   explicit FreeTree(std::vector<MemoryBlock>& blocks) : blocks_(blocks) {}
@@ -35,12 +35,13 @@ public:
   /// The block's offset and size must be set.
   void insert(std::uint32_t block);
   void remove(std::uint32_t block);
-  /// The block's size has changed, or its offset within the gap to its neighbours.
+  /// Updates the tree after the block's size, or its offset within the gap between its neighbours,
+  /// has changed.
   void refresh(std::uint32_t block);
   std::uint64_t largest_bytes() const { return largest_of(root_); }
-  /// The block of lowest offset that holds `size_bytes` at a multiple of `alignment_bytes` (a power
-  /// of two); none if there is none. O(log n), plus one step for each lower block that is large
-  /// enough but has no aligned range.
+  /// The block of lowest offset with room for `size_bytes` at a multiple of `alignment_bytes` (a
+  /// power of two); MemoryBlock::none if there is none. O(log n), plus one step for each lower
+  /// block that is large enough but contains no aligned range.
   std::uint32_t lowest_fit(std::uint64_t size_bytes, std::uint64_t alignment_bytes) const;
 
 private:

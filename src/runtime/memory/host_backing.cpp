@@ -1,4 +1,4 @@
-// Host memory: files without a name, committed when they are made.
+// Host memory: unnamed files, whose memory is committed when they are created.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -26,10 +26,10 @@ namespace shmemctl {
 
 namespace {
 
-/// Left to other processes of the machine, and to PEs that commit at the same time.
+/// Memory that is left free for other processes, and for PEs that commit at the same time.
 constexpr std::uint64_t margin_bytes = std::uint64_t{64} << 20;
-/// A PE commits at most this share of the available memory between two checks, so that as many PEs
-/// can do so at once without exhausting it.
+/// A PE commits at most one part in this many of the available memory between two checks, so that
+/// this many PEs can commit at once without exhausting it.
 constexpr std::uint64_t shares_of_room = 256;
 constexpr std::uint64_t max_bytes_per_look = std::uint64_t{64} << 20;
 
@@ -45,8 +45,8 @@ public:
   std::size_t size_bytes() const override { return size_bytes_; }
   int descriptor() const override { return file_.get(); }
 
-  // StaticDataRegion maps the program's own variables with this function: it must write to none of
-  // them.
+  // StaticDataRegion maps the program's own variables with this function, so it must not write to
+  // any of them.
   void map(void* address) override {
     if (::mmap(address, size_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_.get(),
                0) == MAP_FAILED)
@@ -62,7 +62,8 @@ private:
   bool advise_huge_;
 };
 
-/// Unmaps at the end. Exists only to choose the NUMA node of a file's pages.
+/// A mapping of a file while its pages are allocated, to choose their NUMA node and to ask for huge
+/// pages. The destructor unmaps it.
 class TemporaryMapping {
 public:
   TemporaryMapping(const FileDescriptor& file, std::size_t size_bytes) : size_bytes_(size_bytes) {
@@ -76,7 +77,7 @@ public:
     if (base_)
       ::munmap(base_, size_bytes_);
   }
-  /// Nullptr if the address space has no room for the reservation.
+  /// nullptr if the file could not be mapped.
   std::byte* base() const { return base_; }
 
 private:
@@ -96,8 +97,8 @@ private:
   Reservation reservation_;
 };
 
-/// Throws if less than `missing_bytes` of the `size_bytes` can be had without the kernel killing a
-/// process for it.
+/// Throws if `missing_bytes`, the rest of `size_bytes`, cannot be allocated without the risk that
+/// the kernel's OOM killer acts. Returns the available memory; nothing if it is unknown.
 std::optional<Room> require_room(const AvailableMemory& in, HostFileKind kind,
                                  std::size_t size_bytes, std::size_t missing_bytes) {
   std::optional<Room> room = in.now();
@@ -116,7 +117,7 @@ public:
         numa_node_(options.numa_node) {}
 
   const char* kind() const override { return kind_ == HostFileKind::devshm ? "devshm" : "memfd"; }
-  // The same on all PEs, whether or not each gets huge pages: offsets must agree.
+  // The same on all PEs, whether or not they get huge pages, because offsets must agree.
   std::size_t granularity_bytes() const override { return huge_page_bytes; }
   std::unique_ptr<AddressRange> reserve(std::size_t size_bytes) override {
     return std::make_unique<HostRange>(size_bytes);
@@ -156,7 +157,7 @@ private:
                 "set SHMEMCTL_HEAP_BACKING to auto, memfd or devshm");
   }
 
-  /// Nothing if the pool is too small, or became so.
+  /// nullptr if the pool of huge pages is too small, or becomes too small meanwhile.
   std::unique_ptr<Chunk> create_of_huge_pages(std::size_t size_bytes) const {
     const std::string pool = "/sys/kernel/mm/hugepages/hugepages-2048kB/";
     const long long free = Sysroot().read_integer(pool + "free_hugepages").value_or(0);
@@ -195,16 +196,16 @@ private:
     return modes && modes->find("[advise]") != std::string::npos;
   }
 
-  /// In steps, with a check of the available memory before each.
-  /// @param advised where the file is mapped if its pages are to come from page faults there:
-  /// fallocate allocates small pages, whatever the mappings advise
+  /// Commits in steps, with a check of the available memory before each.
+  /// @param advised a mapping of the file with MADV_HUGEPAGE, in which page faults allocate the
+  /// pages, because fallocate() allocates small pages whatever the mappings advise; nullptr: none
   void commit(const FileDescriptor& file, std::size_t size_bytes, std::byte* advised) const {
     std::size_t done = 0;
     while (done < size_bytes) {
       const std::size_t step = static_cast<std::size_t>(
           std::min<std::uint64_t>(step_bytes(size_bytes, size_bytes - done), size_bytes - done));
 #ifdef MADV_POPULATE_WRITE
-      // Best effort: what it leaves out, or all of it before Linux 5.14, is made below.
+      // Best effort: pages that it leaves out (before Linux 5.14 all of them) are allocated below.
       if (advised)
         ::madvise(advised + done, step, MADV_POPULATE_WRITE);
 #else
@@ -227,7 +228,7 @@ private:
     return shmemctl::require_room(room_, kind_, size_bytes, missing_bytes);
   }
 
-  /// 0 or the error's number. A signal only repeats the step.
+  /// Returns 0 or the errno. A signal only repeats the step.
   static int allocate(const FileDescriptor& file, std::size_t offset, std::size_t size_bytes) {
     while (::fallocate(file.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(size_bytes)) !=
            0)
@@ -248,7 +249,8 @@ private:
                        "lower SHMEMCTL_SYMMETRIC_SIZE, or run fewer PEs on this node");
   }
 
-  /// For pages that are made from now on. A container may forbid it: then it is a pity, said once.
+  /// Applies to pages that are allocated from now on. If a container forbids it, that is only
+  /// logged, once.
   void prefer_numa_node(const TemporaryMapping& mapping, std::size_t size_bytes) const {
     constexpr long preferred = 1; // MPOL_PREFERRED of linux/mempolicy.h
     constexpr std::size_t max_nodes = 1024;

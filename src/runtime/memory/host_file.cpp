@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* shm_folder = "/dev/shm";
 constexpr const char* memfd_name = "shmemctl";
-// Linux 6.3: the file never holds a program; some systems demand that this be said.
+// MFD_NOEXEC_SEAL of Linux 6.3: the file is not executable. Some systems require this flag.
 constexpr unsigned memfd_noexec_seal = 0x8;
 
 FileDescriptor open_memfd(unsigned flags) {
@@ -30,7 +30,7 @@ FileDescriptor open_memfd(unsigned flags) {
   return FileDescriptor(descriptor);
 }
 
-/// For file systems without O_TMPFILE: there is a name for the time between two calls.
+/// For file systems without O_TMPFILE: the file has a name between two calls.
 FileDescriptor open_and_unlink() {
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random)
@@ -102,7 +102,7 @@ void resize_host_file(const FileDescriptor& file, HostFileKind kind, std::size_t
   if (::ftruncate(file.get(), static_cast<off_t>(size_bytes)) != 0)
     throw system_error(memory_subject(size_bytes, kind), "commit", errno,
                        "lower SHMEMCTL_SYMMETRIC_SIZE, or run fewer PEs on this node");
-  // Has no effect in /dev/shm, which has no seals.
+  // No effect in /dev/shm, which does not support seals.
   ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 }
 

@@ -1,4 +1,4 @@
-// Unnamed files that host memory consists of, and the kind of their pages.
+// Unnamed files that provide host memory, and the kind of their pages.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ const char* to_string(HostFileKind kind);
 
 /// An empty file, close-on-exec. Throws Error (unavailable).
 FileDescriptor open_host_file(HostFileKind kind);
-/// Whether the system has them at all.
+/// Whether the system supports memfd files.
 bool memfd_works() noexcept;
 
-/// Sets the file's size; after that it can neither shrink nor grow, where the kernel has seals.
-/// Throws Error (unavailable); never a SIGXFSZ.
+/// Sets the file's size. If the file supports seals, it can then neither shrink nor grow. Throws
+/// Error (unavailable); never causes a SIGXFSZ.
 void resize_host_file(const FileDescriptor& file, HostFileKind kind, std::size_t size_bytes);
 
-/// The subject of messages: "64M of shared memory (memfd)".
+/// The subject for messages: "64M of shared memory (memfd)".
 std::string memory_subject(std::size_t size_bytes, HostFileKind kind);
 
 } // namespace shmemctl

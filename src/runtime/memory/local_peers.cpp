@@ -65,8 +65,8 @@ namespace {
 
 constexpr const char* exchange_subject = "exchange of memory handles on this node";
 constexpr int check_interval_ms = 50;
-/// A queue holds about ten datagrams; each pass reads many times that before it continues, and
-/// never follows an endless flood.
+/// A queue contains about ten datagrams. A pass may read many times that, but is bounded, so that
+/// an endless flood does not block it.
 constexpr int datagrams_per_pass = 256;
 constexpr int max_pe_names = 4;
 
@@ -82,7 +82,7 @@ struct UnixAddress {
   }
 };
 
-/// The contents of one datagram. Owns every descriptor in it, wanted or not.
+/// The contents of one datagram. Owns all its descriptors, expected or not.
 struct Received {
   std::optional<PeerMessage> message;
   std::vector<FileDescriptor> descriptors;
@@ -165,7 +165,7 @@ private:
 
   void send_and_receive(int descriptor, const Deadline& deadline) {
     std::vector<std::size_t> unsent;
-    // Every PE begins with its right-hand neighbour, so that no queue is filled by all at once.
+    // Every PE begins with the next PE, so that not all PEs fill the same queue at once.
     for (std::size_t step = 1; step < pes_.size(); ++step)
       unsent.push_back((static_cast<std::size_t>(my_slot_) + step) % pes_.size());
     std::size_t missing = unsent.size() - take_early();
@@ -185,13 +185,15 @@ private:
         throw_deadline(unsent);
       if (more_to_read)
         continue;
-      // No event is reported here when a full queue has room again: look again soon.
+      // poll() on this socket reports no event when a peer's full queue has room again, so try
+      // again soon.
       pause_ms = unsent.size() + missing < before ? 1 : std::min(2 * pause_ms, 10);
       wait(deadline.poll_ms(unsent.empty() ? check_interval_ms : pause_ms));
     }
   }
 
-  /// Messages that arrived during the exchange before: peers may be one exchange ahead, never two.
+  /// Takes the messages that arrived during the previous exchange: peers may be one exchange ahead,
+  /// never two. Returns their number.
   std::size_t take_early() {
     std::size_t taken = 0;
     for (std::size_t slot = 0; slot < early_.size(); ++slot) {
@@ -201,7 +203,7 @@ private:
     return taken;
   }
 
-  /// Reads what has arrived; true if there may be more.
+  /// Reads the messages that have arrived; returns true if there may be more.
   bool receive(std::size_t& missing) {
     for (int count = 0; count < datagrams_per_pass; ++count) {
       std::optional<Received> received = receive_one();
@@ -234,7 +236,8 @@ private:
     }
     Received received;
     received.descriptors = take_descriptors(header);
-    // MSG_TRUNC made it the size that was sent, so a longer message is seen as such.
+    // With MSG_TRUNC this is the size that was sent, so that a message that is too long is
+    // detected.
     received.message = decode(datagram.data(), static_cast<std::size_t>(size_bytes), secret_);
     if (received.message && received.message->has_descriptor && received.descriptors.empty())
       throw Error(ExitCode::unavailable, "PE " + std::to_string(received.message->from_pe),
@@ -243,7 +246,8 @@ private:
     return received;
   }
 
-  /// True if it is a message of the current exchange that was not here yet.
+  /// Stores a message of the current or next exchange; returns true if it is the first message of
+  /// its sender in the current exchange.
   bool accept(Received& received) {
     const PeerMessage& message = *received.message;
     const auto slot = static_cast<std::size_t>(
@@ -269,7 +273,7 @@ private:
                  unsent.end());
   }
 
-  /// False if it cannot be sent now.
+  /// Returns false if the message cannot be sent now.
   bool send_one(std::size_t slot, int descriptor) {
     PeerDatagram datagram =
         encode({static_cast<std::uint32_t>(pes_[static_cast<std::size_t>(my_slot_)]),
@@ -313,7 +317,8 @@ private:
     ::poll(&event, 1, timeout_ms);
   }
 
-  /// Those that sent nothing; if all did, those that did not take.
+  /// The Error names the PEs that sent nothing; if there are none, those that this PE could not
+  /// send to.
   [[noreturn]] void throw_deadline(const std::vector<std::size_t>& unsent) const {
     std::vector<std::string> names;
     for (std::size_t slot = 0; slot < pes_.size(); ++slot)
@@ -369,7 +374,7 @@ std::string to_hex(const std::string& bytes) {
   return text;
 }
 
-/// "" for what is no handle.
+/// Returns "" if the text is not a handle.
 std::string from_hex(const std::string& text) {
   if (text.size() % 2 != 0 || text.size() > 2 * max_handle_bytes)
     return "";

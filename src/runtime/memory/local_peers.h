@@ -1,4 +1,4 @@
-// The PEs of one host that share memory, and how they pass descriptors or handles to each other.
+// The PEs that share memory, and how they pass descriptors or handles to each other.
 #pragma once
 
 #include <array>
@@ -32,47 +32,49 @@ void serialize(Archive& archive, PeerMessage& message);
 
 using PeerDatagram = std::array<std::byte, 32>;
 
-/// Signed with the job's secret, which stays secret.
+/// The message, signed with the job's secret. The signature does not reveal the secret.
 PeerDatagram encode(const PeerMessage& message, const JobSecret& secret);
-/// Nothing unless it is a whole message signed with this secret. Survives any bytes.
+/// Nothing unless the data is a whole message signed with this secret. Accepts any bytes.
 std::optional<PeerMessage> decode(const void* data, std::size_t size_bytes,
                                   const JobSecret& secret);
-/// The abstract socket name of a PE (without the leading zero byte). Names are public
-/// (/proc/net/unix); this one reveals nothing about the secret.
+/// The abstract socket name of a PE (without the leading zero byte), derived from the secret. Such
+/// names are public (/proc/net/unix), but this one does not reveal the secret.
 std::string peer_socket_name(const JobSecret& secret, int pe);
 
-/// One slot for each PE of the group; my own among them. Collective calls, same order everywhere.
+/// A group of PEs, one slot for each, including this PE. Calls are collective, and made in the same
+/// order on all PEs.
 class LocalPeers {
 public:
   virtual ~LocalPeers() = default;
   virtual int slots() const = 0;
   virtual int my_slot() const = 0;
-  /// Gives `descriptor` to every peer and takes theirs, by slot (my own slot is empty). A PE may
-  /// give -1 for none. Throws Error: deadline, naming the PEs that sent nothing; unavailable. After
-  /// an Error there is no other exchange.
+  /// Sends `descriptor` to every peer and returns theirs, by slot (this PE's slot is empty). -1
+  /// sends none. Throws Error: deadline, naming the PEs that sent nothing; unavailable. After an
+  /// Error no other exchange is possible.
   virtual std::vector<FileDescriptor> exchange(int descriptor, const Deadline& deadline) = 0;
 };
 
-/// Over Unix datagram sockets with abstract names made of the job's secret: nothing is left in a
-/// file system. Messages are signed with the secret and carry sender, receiver and a sequence
-/// number; others are dropped. Descriptors that came with a dropped message are closed.
+/// Exchanges over Unix datagram sockets with abstract names derived from the job's secret, so that
+/// nothing is left in a file system. Messages are signed with the secret and contain sender,
+/// receiver and a sequence number. Other messages are dropped, and descriptors in them are closed.
 /// @param pes   the PE of each slot, for messages
 std::unique_ptr<LocalPeers> make_local_peers(const std::array<std::uint8_t, 16>& secret,
                                              std::vector<int> pes, int my_slot, WaitCheck check);
 
-// LocalPeers for PEs on other machines, which cannot pass descriptors: through the job's allgather.
+// LocalPeers for PEs on different machines, which cannot pass descriptors: they exchange handles
+// through the job's allgather.
 
-/// A file without a name that holds these bytes: a handle where a descriptor is asked for. Throws
-/// Error (unavailable).
+/// An unnamed file that contains these bytes, for passing a handle where a descriptor is expected.
+/// Throws Error (unavailable).
 FileDescriptor file_of_handle(const std::string& bytes);
 /// The handle in such a file; "" if it is malformed, or longer than a handle can be.
 std::string handle_in_file(int file);
 
-/// Every PE's handle (at most 64 bytes, the content of its file) is gathered by all PEs, and
-/// returned as a file of its own.
+/// All PEs gather the handle of every PE (at most 64 bytes, the content of its file). exchange()
+/// returns each handle of the group in a separate file.
 /// @param pes    the PE of each slot
-/// @param gather collective over the job, which makes the same exchanges on all PEs, also on those
-/// of another group: the text of each PE, by PE
+/// @param gather returns the text of each PE, by PE. Collective over the job, so PEs of all groups
+/// must make the same exchanges
 std::unique_ptr<LocalPeers>
 make_gathered_peers(std::vector<int> pes, int my_slot,
                     std::function<std::vector<std::string>(const std::string&)> gather);

@@ -1,4 +1,4 @@
-// A keyed hash (SipHash): without the key it can neither be computed nor reveals the key.
+// A keyed hash (SipHash): it cannot be computed without the key, and does not reveal the key.
 #pragma once
 
 #include <array>

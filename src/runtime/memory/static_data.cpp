@@ -56,7 +56,7 @@ std::vector<PageRange> without(const std::vector<PageRange>& ranges, const PageR
   return rest;
 }
 
-/// Sorted, with those that touch or overlap as one.
+/// The ranges sorted, with adjacent and overlapping ones merged.
 std::vector<PageRange> joined(std::vector<PageRange> ranges) {
   std::sort(ranges.begin(), ranges.end(),
             [](const PageRange& left, const PageRange& right) { return left.begin < right.begin; });
@@ -69,7 +69,7 @@ std::vector<PageRange> joined(std::vector<PageRange> ranges) {
   return out;
 }
 
-/// A hash of the file that is run, for linkers that write no build id.
+/// A hash of the executable file, for programs without a build id.
 std::string hash_of_program_file() {
   const FileDescriptor file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   if (!file)
@@ -98,7 +98,7 @@ struct Search {
   std::optional<std::string> build_id;
 };
 
-/// The first object is the main program; the walk ends with it.
+/// Callback of dl_iterate_phdr(). The first object is the main program; returns 1 to stop there.
 int look_at_main_program(dl_phdr_info* info, std::size_t, void* data) {
   auto& search = *static_cast<Search*>(data);
   const std::span headers(info->dlpi_phdr, info->dlpi_phnum);
@@ -123,7 +123,7 @@ DataLayout data_layout(std::span<const ElfW(Phdr)> headers, std::uintptr_t load_
   DataLayout layout;
   for (const ElfW(Phdr) & header : headers) {
     const std::uintptr_t begin = load_address + header.p_vaddr;
-    // The loader protects whole pages only: a page that RELRO ends in stays writable.
+    // The loader protects whole pages only: a page in which RELRO ends stays writable.
     if (header.p_type == PT_GNU_RELRO)
       relro = {down(begin), down(begin + header.p_memsz)};
     if (header.p_type != PT_LOAD || header.p_memsz == 0)
@@ -209,8 +209,8 @@ std::byte* at(std::uintptr_t address) {
   return reinterpret_cast<std::byte*>(address);
 }
 
-/// The unmapped pages between the program's segments: reserved, so that no other mapping can appear
-/// there, which mapping the region would replace. Released at the end.
+/// Reserves the unmapped pages between the program's segments, so that no other mapping is created
+/// there, which would be replaced when the region is mapped. The destructor releases them.
 class HeldGaps {
 public:
   /// Throws Error (unavailable) if something is mapped in the gaps.
@@ -249,13 +249,13 @@ private:
   std::vector<PageRange> held_;
 };
 
-/// What has to be copied when the variables' pages are replaced by shared ones.
+/// The pages that must be copied when the variables' pages are replaced by shared ones.
 class PagesToCopy {
 public:
   explicit PagesToCopy(const DataLayout& layout) : layout_(layout) {}
 
-  /// Calls take(PageRange) for each piece until it gives another number than 0, which is returned.
-  /// Allocates nothing.
+  /// Calls take(PageRange) for each range until a call does not return 0; returns that result, or
+  /// 0. Allocates nothing.
   template <class Take>
   int for_each(const Take& take) const {
     for (const std::vector<PageRange>* whole : {&layout_.stored, &layout_.constants})
@@ -310,7 +310,8 @@ private:
 
   std::byte* base_;
   std::size_t size_bytes_;
-  /// Writable while the pages are shared: NICs register only writable memory.
+  /// Read-only data, writable while the pages are shared, because NICs register only writable
+  /// memory.
   std::vector<PageRange> constants_;
   HeldGaps gaps_;
   std::unique_ptr<Chunk> chunk_;
@@ -318,12 +319,12 @@ private:
   std::byte* snapshot_ = nullptr; ///< while fork() runs
 };
 
-/// Those that exist, for the handlers of fork(), which take no argument.
+/// The existing object, if any, for the handlers of fork(), which take no argument.
 std::atomic<SharedPages*> in_force{nullptr};
 
-/// The step that must not be disturbed. Whatever is written to the variables after the kernel has
-/// copied them and before they are mapped is lost, so nothing is: no library call that keeps
-/// state, no allocation, and errno belongs to the thread.
+/// Writes to the variables between the kernel's copy and the mapping are lost, so this function
+/// must not cause any: it makes no allocation and no call of a library that keeps state. errno is a
+/// variable of the thread, so it is not affected.
 void SharedPages::make_shared(const PagesToCopy& pages) {
   const SignalsBlocked blocked;
   const int error = pages.for_each([this](const PageRange& range) {
@@ -342,13 +343,14 @@ SharedPages::~SharedPages() {
     return;
   in_force.store(nullptr);
   const SignalsBlocked blocked;
-  // Without memory for a copy the variables stay where they are, which only peers could notice.
+  // If there is no memory for a copy, the variables stay in shared memory, which only peers could
+  // notice.
   if (std::byte* copy = private_copy())
     put_in_place(copy);
 }
 
-/// Copies the pages that the file has to `memory`, which is zero; returns 0 or the error's number.
-/// A page that no PE has touched is a hole in the file.
+/// Copies the file's pages to `memory`, which is zeroed; returns 0 or the errno. A page that no PE
+/// has touched is a hole in the file, and is skipped.
 int SharedPages::copy_to(std::byte* memory) const noexcept {
   const auto seek = [this](std::size_t from, int whence) {
     return ::syscall(SYS_lseek, descriptor(), static_cast<off_t>(from), whence);
@@ -357,7 +359,7 @@ int SharedPages::copy_to(std::byte* memory) const noexcept {
     const long data = seek(from, SEEK_DATA);
     if (data < 0 && errno == ENXIO) // from there on the file has only holes
       return 0;
-    // If the kernel does not report holes, the rest is copied whole.
+    // If the kernel does not report holes, the whole rest is copied.
     const auto begin = data < 0 ? from : static_cast<std::size_t>(data);
     const long hole = data < 0 ? -1 : seek(begin, SEEK_HOLE);
     const std::size_t end =
@@ -371,7 +373,7 @@ int SharedPages::copy_to(std::byte* memory) const noexcept {
   return 0;
 }
 
-/// What the variables hold now, in memory of this process alone; nullptr if there is too little.
+/// A private copy of the variables; nullptr if there is not enough memory.
 std::byte* SharedPages::private_copy() const noexcept {
   void* mapped = ::mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -384,7 +386,7 @@ std::byte* SharedPages::private_copy() const noexcept {
   return nullptr;
 }
 
-/// Moves the copy's pages over the shared ones. Of no effect if the kernel refuses.
+/// Moves the copy's pages to the address of the shared ones. No effect if the kernel refuses.
 void SharedPages::put_in_place(std::byte* copy) noexcept {
   if (!move_pages(copy, base_, size_bytes_)) {
     ::munmap(copy, size_bytes_);
@@ -407,10 +409,10 @@ void SharedPages::after_fork_in_child() noexcept {
   in_force.store(nullptr);
 }
 
-/// fork() gives a child copies of its parent's variables. Shared mappings would make them common,
-/// so the child gets a copy that was made just before.
+/// Installs handlers of fork(). A child must have its own copy of the parent's variables; with
+/// shared mappings it would share them, so it gets a copy that is made just before the fork.
 void handle_forks() {
-  // The C library cannot unregister them, so they stay and check whether there are pages.
+  // The C library cannot unregister handlers, so they stay and check whether the pages are shared.
   static std::once_flag once;
   std::call_once(once, [] {
     const auto before = [] {

@@ -23,43 +23,43 @@ struct PageRange {
   bool operator==(const PageRange&) const = default;
 };
 
-/// The address ranges of a program's variables: what is writable in it once the dynamic loader has
-/// protected its own tables (RELRO). Linkers lay .data and .bss out in one segment; arrays of
-/// programs that are compiled for more than 2 GiB of them (-mcmodel=medium: .ldata, .lbss) are in
-/// others, so that there may be something between.
+/// The address ranges of a program's variables: all that is writable once the dynamic loader has
+/// protected its own tables (RELRO). Linkers place .data and .bss in one segment. Programs that are
+/// compiled for more than 2 GiB of variables (-mcmodel=medium) have large arrays in other segments
+/// (.ldata, .lbss), and there may be read-only segments or gaps in between.
 struct DataLayout {
-  PageRange pages;                  ///< from the first variable to the last; none: size 0
+  PageRange pages;                  ///< from the first variable to the last; size 0: no variables
   std::vector<PageRange> stored;    ///< writable pages whose contents come from the program file
   std::vector<PageRange> zeroed;    ///< writable pages that begin as zeros
   std::vector<PageRange> constants; ///< read-only segments between the writable ones
-  std::vector<PageRange> gaps;      ///< pages between the segments in which the program has nothing
+  std::vector<PageRange> gaps;      ///< pages between the segments that the program does not use
   std::string problem;              ///< why the pages cannot be shared; "" if they can
 };
 
-/// Ranges are sorted and do not overlap.
-/// @param load_address what is added to the headers' addresses (0 in a program that is not PIE)
+/// Computes the layout; its ranges are sorted and do not overlap.
+/// @param load_address added to the headers' addresses (0 in a program that is not PIE)
 DataLayout data_layout(std::span<const ElfW(Phdr)> headers, std::uintptr_t load_address,
                        std::size_t page_bytes);
 
 struct ProgramData {
   DataLayout layout;
   std::uintptr_t load_address = 0;
-  std::string build_id; ///< hexadecimal; of the file's contents where the linker wrote none
+  std::string build_id; ///< hexadecimal; a hash of the file if the linker wrote no build id
   const PageRange& pages() const { return layout.pages; }
 };
 /// The static data of the main program. Throws Error (unavailable).
 ProgramData find_program_data();
 
 /// The GNU build id in the notes of a program (the bytes of a PT_NOTE segment), in hexadecimal.
-/// Survives any bytes.
+/// Accepts any bytes.
 std::optional<std::string> find_build_id(std::span<const std::byte> notes);
 
-// Which pages of this process were ever touched: the others are zero and need not be copied.
+// Which pages of this process have been touched: the others are zero and need not be copied.
 
 class TouchedPages {
 public:
-  /// Opens the kernel's table of this process' pages. Where it has none (/proc is not mounted), all
-  /// pages count as touched.
+  /// Opens the kernel's table of this process's pages. If it cannot be opened (/proc is not
+  /// mounted), all pages count as touched.
   TouchedPages();
 
   /// Calls take(PageRange) for each run of pages in `range` (private anonymous memory) that is in

@@ -11,9 +11,9 @@ namespace shmemctl {
 
 namespace {
 
-/// What agreement on a null address compares.
+/// The value to agree on for a null address.
 constexpr std::uint64_t null_address = ~std::uint64_t{0};
-/// More are forgotten: they only make a message better.
+/// Maximum number of remembered freed offsets, which only improve a message.
 constexpr std::size_t max_remembered = 65'536;
 
 } // namespace
@@ -34,7 +34,8 @@ void* SymmetricHeap::allocate(std::size_t size_bytes, std::size_t alignment_byte
   return region_.base() + *offset;
 }
 
-/// Makes room at the end for a block of that size; false if the limit does not allow it.
+/// Grows the heap so that a block of that size fits at the end; false if the limit does not allow
+/// it.
 bool SymmetricHeap::grow_for(std::size_t size_bytes, std::size_t alignment_bytes) {
   const std::uint64_t limit = std::min(config_.limit_bytes, region_.stride_bytes());
   const std::uint64_t alignment = std::max(alignment_bytes, Allocator::minimum_alignment_bytes);
@@ -66,7 +67,7 @@ void SymmetricHeap::free(void* address) {
       inside ? static_cast<std::size_t>(static_cast<std::byte*>(address) - region_.base())
              : std::size_t{0};
   if (config_.checked && inside && allocator_.block_bytes(offset)) {
-    // All PEs are asked before anything changes here.
+    // The PEs agree before anything changes.
     agree("shmem_free (offset)", offset);
     if (freed_.size() >= max_remembered)
       freed_.clear();

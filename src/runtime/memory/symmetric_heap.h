@@ -14,27 +14,28 @@
 
 namespace shmemctl {
 
-/// Compares a value over all PEs of the job; throws Error that names the PE that differs. Used by
-/// checked heaps only. `call` is e.g. "shmem_malloc (size)".
+/// Compares a value over all PEs of the job; throws an Error that names the PE whose value differs.
+/// Used by checked heaps only. `call` is e.g. "shmem_malloc (size)".
 using Agreement = std::function<void(const char* call, std::uint64_t value)>;
 
 class SymmetricHeap {
 public:
   struct Config {
-    std::size_t limit_bytes = std::size_t{1} << 30;  ///< SYMMETRIC_SIZE: never more than this
-    std::size_t chunk_bytes = std::size_t{64} << 20; ///< it grows by multiples of this
-    bool checked = false; ///< double free, foreign addresses and unequal sizes end the run
+    std::size_t limit_bytes = std::size_t{1} << 30;  ///< SYMMETRIC_SIZE: the maximum size
+    std::size_t chunk_bytes = std::size_t{64} << 20; ///< the heap grows by multiples of this
+    bool checked = false; ///< double frees, foreign addresses and unequal sizes end the run
     double timeout_s = 60;
-    int pe = -1; ///< for messages; -1 leaves it out
+    int pe = -1; ///< for messages; -1: they name no PE
   };
-  /// The region's stride must hold limit_bytes.
+  /// The region's stride must be at least limit_bytes.
   SymmetricHeap(const Config& config, HeapMemory& region, Agreement agreement);
 
-  /// Collective in effect (all PEs make the same calls): may grow the region. nullptr if the heap
-  /// is exhausted or the size is 0; Error if growing failed on some PE, or (checked) the sizes
-  /// differ. No barrier: that is the caller's.
+  /// All PEs must make the same calls, because a call may grow the region. Returns nullptr if the
+  /// heap is exhausted or the size is 0. Throws Error if the region could not grow on some PE, or,
+  /// in a checked heap, if the sizes differ. Executes no barrier; the caller does.
   void* allocate(std::size_t size_bytes, std::size_t alignment_bytes = 64);
-  /// nullptr is ignored. A bad address: Error (finding) when checked, else a logged warning.
+  /// Ignores nullptr. For a bad address, a checked heap throws Error (finding); others log a
+  /// warning.
   void free(void* address);
 
   const Allocator& allocator() const { return allocator_; }
@@ -50,7 +51,7 @@ private:
   HeapMemory& region_;
   Agreement agreement_;
   Allocator allocator_;
-  std::unordered_set<std::size_t> freed_; ///< checked: offsets freed and not used since
+  std::unordered_set<std::size_t> freed_; ///< checked heaps: offsets freed and not reused since
 };
 
 } // namespace shmemctl

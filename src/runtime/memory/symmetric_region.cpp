@@ -45,7 +45,8 @@ struct SymmetricRegion::Impl {
   }
 };
 
-/// Maps one step of every slot. Descriptors are closed at the end: the mappings hold the memory.
+/// Maps one step of every slot. The descriptors are closed at the end; the mappings keep the
+/// memory.
 void SymmetricRegion::Impl::map_step(std::size_t step_bytes, const Deadline& deadline) {
   const std::unique_ptr<Chunk> chunk = backing.create(step_bytes);
   chunk->map(slot_base(my_slot) + committed_bytes);
@@ -53,7 +54,7 @@ void SymmetricRegion::Impl::map_step(std::size_t step_bytes, const Deadline& dea
   for (std::size_t slot = 0; slot < slots; ++slot)
     if (slot != my_slot)
       backing.import(std::move(theirs[slot]), step_bytes)->map(slot_base(slot) + committed_bytes);
-  // No PE treats the step as committed until all have done it.
+  // A barrier: no PE treats the step as committed before all PEs have mapped it.
   peers.exchange(-1, deadline);
 }
 

@@ -1,4 +1,4 @@
-// A symmetric region: slot i's part is at base + i * stride in every process that maps it.
+// A symmetric region: every process maps the part of slot i at its own base + i * stride.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ namespace shmemctl {
 class HeapMemory {
 public:
   virtual ~HeapMemory() = default;
-  virtual std::byte* base() const = 0;          ///< my own part
+  virtual std::byte* base() const = 0;          ///< this PE's part
   virtual std::size_t size_bytes() const = 0;   ///< committed, per PE
-  virtual std::size_t stride_bytes() const = 0; ///< the size to which it can grow
+  virtual std::size_t stride_bytes() const = 0; ///< the maximum size, per PE
   /// Collective: commits more memory after the existing part; nothing moves. Throws Error
   /// (unavailable).
   virtual void grow(std::size_t more_bytes, const Deadline& deadline) = 0;
-  bool contains(const void* address) const; ///< in my own committed part
+  bool contains(const void* address) const; ///< in this PE's committed part
 };
 
 class SymmetricRegion : public HeapMemory {
@@ -49,11 +49,12 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// The executable's own global and static variables (.data and .bss) as a symmetric region:
-/// OpenSHMEM makes them remotely accessible. The pages are copied into shared memory and mapped
-/// over themselves, so it has to run before other threads do. Peers' parts are mapped elsewhere
-/// (slot_base); offsets agree because all PEs run the same executable, which the caller compares by
-/// fingerprint() before share(). Private again (copied back) on destruction.
+/// The executable's own global and static variables (.data and .bss) as a symmetric region, because
+/// OpenSHMEM makes them remotely accessible. The pages are copied into shared memory, which is then
+/// mapped in their place, so this must happen before other threads run. Peers' parts are mapped
+/// elsewhere (slot_base()); offsets agree because all PEs run the same executable, which the caller
+/// verifies by fingerprint() before share(). The destructor copies the variables back into private
+/// memory.
 class StaticDataRegion {
 public:
   /// Finds the segment of the main program and shares it. Throws Error (unavailable).
@@ -67,7 +68,7 @@ public:
   std::byte* base() const;
   std::size_t size_bytes() const;
   std::byte* slot_base(int slot) const;
-  /// What must be equal on all PEs: build id, size and address, as text to allgather and compare.
+  /// A text that must be equal on all PEs: build id, size and address.
   std::string fingerprint() const;
 
 private:

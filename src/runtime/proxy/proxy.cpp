@@ -18,10 +18,10 @@ namespace {
 
 constexpr unsigned batches_between_polls = 64;
 constexpr auto first_sleep = std::chrono::microseconds(2);
-/// For requests that were reserved before an end without stop().
+/// Time limit for requests that were reserved before the proxy is destroyed without stop().
 constexpr std::chrono::duration<double> abandoned_s{1.0};
 
-/// How the thread waits for requests.
+/// The waits of an idle thread.
 class Idle {
 public:
   explicit Idle(const ProxyOptions& options) : options_(options) { reset(); }
@@ -53,8 +53,8 @@ public:
   }
 
 private:
-  /// A poll takes as long as the transports' progress, and other threads on the core wait
-  /// meanwhile; so there is a limit in time, too.
+  /// A poll includes the transports' progress and may take long, while other threads wait for the
+  /// core. So spinning also has a time limit.
   bool spun_enough() {
     constexpr int iterations_between_polls = 32;
     if (turns_ == 1)
@@ -73,11 +73,11 @@ private:
 };
 
 void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
-  // One writer: no read-modify-write is needed.
+  // There is only one writer, so no atomic read-modify-write is needed.
   counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
 }
 
-/// 0 or an errno.
+/// Returns 0 or an errno.
 int set_affinity(pthread_t thread, const CpuSet& cpus) {
   const auto count = static_cast<std::size_t>(cpus.last()) + 1;
   const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
@@ -137,7 +137,7 @@ ProxyStatistics ProxyThread::statistics() const {
 }
 
 void ProxyThread::run() noexcept {
-  ::prctl(PR_SET_TIMERSLACK, 1000); // ns: a nap of 2 µs is not one of 50
+  ::prctl(PR_SET_TIMERSLACK, 1000); // ns: otherwise a sleep of 2 µs would take 50 µs
   work();
   sink_.quiet();
   sink_.rest();
@@ -172,7 +172,7 @@ void ProxyThread::work() {
 void ProxyThread::count(unsigned taken) {
   add(requests_, taken);
   add(batches_, 1);
-  // The producers' counter is only read when there may be more than was taken.
+  // The producers' counter is read only if there may be more requests than were taken.
   const bool all_taken =
       taken < channel_.options().limits.batch || channel_.options().issued_in_device_memory;
   const std::uint64_t left = all_taken ? 0 : drain_.depth();

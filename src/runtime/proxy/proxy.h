@@ -1,5 +1,5 @@
-// The proxy: host threads that execute the requests of producers which cannot drive a network
-// themselves (kernels), or do not want to; and its contexts of the transports. See
+// The proxy: host threads that execute requests of producers that cannot drive a network themselves
+// (kernels), or choose not to (host threads); and the transports' contexts that it uses. See
 // docs/explanation/proxy.md.
 #pragma once
 
@@ -19,28 +19,29 @@
 
 namespace shmemctl {
 
-/// The context that the runtime's own proxy uses; its further threads use those before it.
+/// The context of the runtime's own proxy; its other threads use the contexts before this one.
 inline constexpr int proxy_context = limits::max_contexts - 1;
-/// OpenSHMEM programs get the contexts before this one, whatever the number of threads.
+/// OpenSHMEM programs get the contexts before this one, whatever the number of proxy threads.
 inline constexpr int first_proxy_context =
     limits::max_contexts - static_cast<int>(max_proxy_threads);
 
-/// The transports of staged transfers and of their agent.
+/// The contexts of staged transfers and of their agent.
 inline constexpr int staged_send_context = first_proxy_context;
 inline constexpr int staged_agent_context = first_proxy_context + 1;
 inline constexpr unsigned staged_contexts = 2;
 
-/// Threads of the kernels' proxy, to whose rings the PEs are assigned by `number modulo threads`,
-/// and the context of the first one: after those of the runtime's own proxy.
+/// The number of threads of the kernels' proxy, and the context of the first one. The contexts are
+/// separate from those of the runtime's own proxy. A PE that has ring r there has ring r modulo
+/// `threads` here.
 struct KernelProxyContexts {
   unsigned threads;
   int context;
 };
-/// @param own_threads of the runtime's proxy
-/// Returns as many threads if there are contexts for them; none (0) if there is no context at all.
+/// The largest possible number of threads up to `own_threads`; 0 threads if no context is left.
+/// @param own_threads number of threads of the runtime's own proxy
 constexpr KernelProxyContexts kernel_proxy_contexts(unsigned own_threads) {
   for (unsigned threads = own_threads; threads > 0; --threads) {
-    // A sink takes a context that is a multiple of its threads before proxy_context.
+    // A sink requires that proxy_context minus its context is a multiple of the number of threads.
     const unsigned skipped = (own_threads + threads - 1) / threads * threads;
     if (skipped + threads <= max_proxy_threads - staged_contexts)
       return {threads, proxy_context - static_cast<int>(skipped)};
@@ -53,22 +54,22 @@ constexpr KernelProxyContexts kernel_proxy_contexts(unsigned own_threads) {
 struct ProxyStatistics {
   std::uint64_t requests = 0;
   std::uint64_t batches = 0;   ///< rounds that found a request
-  std::uint64_t max_depth = 0; ///< most requests that one round took, or left in the ring
-  std::uint64_t sleeps = 0;    ///< how often the idle thread slept
-  double stalled_s = 0;        ///< producers' time in long waits, for room or for an answer, summed
+  std::uint64_t max_depth = 0; ///< maximum of requests that a round took, or left in the ring
+  std::uint64_t sleeps = 0;    ///< number of sleeps of the idle thread
+  double stalled_s = 0;        ///< sum of producers' time in long waits for room or for an answer
 };
 
-/// Drains ring `ring` of the channel into the transports until it is ended.
+/// Executes the requests of ring `ring` of the channel on the transports until it is ended.
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the padding is the point
 class ProxyThread {
 public:
   ProxyThread(std::vector<Transport*> transports_by_pe, ProxyChannel& channel, unsigned ring);
-  /// Ends it without carrying out what is left.
+  /// Ends the thread; the remaining requests are refused.
   ~ProxyThread();
   ProxyThread(const ProxyThread&) = delete;
   ProxyThread& operator=(const ProxyThread&) = delete;
 
-  /// Throws Error (unavailable) if there is no thread, Error (usage) if it may not use these CPUs.
+  /// Throws Error: unavailable if the thread cannot be started; usage if it may not use these CPUs.
   void start(const CpuSet& cpus);
   /// Accepts no more requests. Those accepted before are executed and completed, or, with
   /// `abandon`, refused.
@@ -83,13 +84,14 @@ private:
   void run() noexcept;
   void work();
   void count(unsigned taken);
-  /// Checks the job's health and the end, now and then.
+  /// Checks the job's health, and whether the thread is to end. Called now and then.
   void check_health();
   bool left_behind() const;
 
   ProxyChannel& channel_;
   unsigned ring_;
-  /// From here on the thread's own: on other lines than what producers read.
+  /// The members from here on are used by the thread itself, and are not in the cache lines that
+  /// producers read.
   alignas(proxy_line_pair_bytes) TransportSink sink_;
   Drain drain_;
   Deadline drain_until_; ///< from close() on
@@ -100,25 +102,25 @@ private:
 
 class Proxy {
 public:
-  /// Starts the threads. @param transports_by_pe by PE: the transport that serves it (not owned),
-  /// as in Rma. Throws Error (usage) for bad options, Error (unavailable) without memory or
-  /// threads.
+  /// Starts the threads. Throws Error: usage for invalid options; unavailable if there is no memory
+  /// or no thread.
+  /// @param transports_by_pe by PE: its transport (not owned), as in Rma
   Proxy(const std::vector<Transport*>& transports_by_pe, JobHealth& health,
         const ProxyOptions& options = {});
-  /// Without stop(): refuses what is in the rings, and leaves.
+  /// If stop() was not called, refuses the requests that are in the rings.
   ~Proxy();
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  /// What producers are made on: `ProxyProducer(proxy.channel(), context)`. Outlives them.
+  /// The channel for producers: `ProxyProducer(proxy.channel(), context)`. It must outlive them.
   ProxyChannel& channel() { return channel_; }
   unsigned n_threads() const { return channel_.n_fifos(); }
   /// Accepts no more requests, executes and completes all that were accepted before, and ends the
-  /// threads. Throws the first Error of the proxy, also on another call.
+  /// threads. Throws the first Error of the proxy, also in later calls.
   void stop();
-  /// All threads together: sums, and the largest depth.
+  /// Of all threads together: sums, and the maximum depth.
   ProxyStatistics statistics() const;
-  /// One thread's; the stalls of producers are not known by thread.
+  /// Of one thread, without stalled_s, which is not known by thread.
   ProxyStatistics statistics(unsigned ring) const { return threads_[ring]->statistics(); }
 
 private:
@@ -130,12 +132,14 @@ private:
 
 // The proxy's options.
 
-/// PROXY_CPUS; empty if it is not set. Throws Error (usage) for a text that is no list of CPUs.
+/// The CPUs of PROXY_CPUS; empty if it is not set. Throws Error (usage) if it is not a list of
+/// CPUs.
 CpuSet proxy_cpus(const Options& options);
 
-/// Rings are assigned round robin, both along the PEs of a node and along the PEs with one local
-/// rank, since kernels address their rail's PEs.
-/// @param cpus_at_start the CPUs of threads that PROXY_CPUS does not place; empty: the caller's
+/// The options of a proxy. Rings are assigned to PEs round robin, both among the PEs of a node and
+/// among the PEs with the same local rank, since kernels often address the PEs of their rail.
+/// @param cpus_at_start the CPUs of the threads if PROXY_CPUS is not set; empty: those of the
+/// caller
 ProxyOptions proxy_options(const Options& options, const Placement& placement,
                            const CpuSet& cpus_at_start, double timeout_s);
 

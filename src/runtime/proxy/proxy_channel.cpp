@@ -86,7 +86,7 @@ ProxyMemory::Result ProxyMemory::claim_result() {
 
 void ProxyMemory::release_result(const Result& result) noexcept {
   const std::lock_guard lock(mutex_);
-  // needs no allocation: the capacity was reached when all results were free
+  // push_back() does not allocate, because the vector had this capacity when all results were free
   free_results_.push_back(result);
 }
 
@@ -128,7 +128,7 @@ Error bad_rings(const std::string& problem) {
           "pass 1 to " + std::to_string(max_proxy_threads)};
 }
 
-/// Fills in what `options` leave out.
+/// The options, with missing ones filled in.
 ProxyOptions completed(ProxyOptions options, std::size_t n_pes) {
   if (options.threads < 1 || options.threads > max_proxy_threads)
     throw bad_rings("invalid number: " + std::to_string(options.threads));
@@ -159,7 +159,7 @@ void ProxyChannel::fail(const Error& error, Condition condition, unsigned ring) 
     if (!error_)
       error_ = error;
   } catch (const std::bad_alloc&) {
-    // throw_failure() says so.
+    // throw_failure() reports the lack of memory.
   }
   for (unsigned each = 0; each < n_fifos(); ++each) {
     const Condition ring_condition = each == ring ? condition : Condition::failed;

@@ -1,5 +1,5 @@
-// What producers and the threads of one proxy share on the host: the rings and their memory, the
-// first error, and the waits.
+// The data that producers and the threads of one proxy share on the host: the rings and their
+// memory, the first error, and the waits.
 #pragma once
 
 #include <atomic>
@@ -26,27 +26,27 @@ struct ProxyOptions {
   unsigned threads = 1; ///< 1 to max_proxy_threads; each has a ring
   /// By PE: its ring. Empty: PE p has ring p modulo `threads`.
   std::vector<std::uint8_t> fifo_of_pe;
-  /// By thread: the CPUs that it may use. Empty, for one or for all: those of the thread that
-  /// starts it.
+  /// By thread: the CPUs that it may use. If the list or an element is empty: those of the thread
+  /// that starts it.
   std::vector<CpuSet> cpus;
   std::size_t capacity = 4096;    ///< requests in a ring; a power of two, 2 to 2^24
-  std::uint32_t n_results = 1024; ///< producers of a ring that may wait for a reply at once
+  std::uint32_t n_results = 1024; ///< producers of a ring that can wait for a reply at once
   ProxyDrainLimits limits;
   double timeout_s = 60; ///< limit of every wait, and of a stop
-  /// How an idle proxy thread waits: it spins for this many polls or this long, then yields, then
-  /// sleeps, 2 µs first and at most `max_sleep`: the bound of the latency that a sleeping proxy
-  /// adds to a request.
+  /// How an idle proxy thread waits: it spins for at most this many polls and this long, then
+  /// yields, then sleeps, first for 2 µs and then up to `max_sleep`, which bounds the latency that
+  /// a sleeping proxy adds to a request.
   int idle_spins = 2000, idle_yields = 2000;
   std::chrono::microseconds max_spin{50}, max_sleep{50};
-  /// `issued` is counted in memory that the proxy's threads do not read (a GPU's); the header's
+  /// `issued` is counted in memory that the proxy's threads do not read (GPU memory); the header's
   /// counter is updated before a stop.
   bool issued_in_device_memory = false;
-  std::uint64_t first_sequence = 0; ///< first sequence number: tests let the numbers wrap around
+  std::uint64_t first_sequence = 0; ///< first sequence number; tests use it to let numbers wrap
 };
 
 class ProxyMemory {
 public:
-  /// Throws Error (usage) for invalid ring options, Error (unavailable) without memory.
+  /// Throws Error: usage for invalid ring options; unavailable if there is no memory.
   explicit ProxyMemory(const ProxyOptions& options);
   ProxyMemory(const ProxyMemory&) = delete;
   ProxyMemory& operator=(const ProxyMemory&) = delete;
@@ -59,12 +59,12 @@ public:
     std::uint32_t number;
     std::uint8_t last_tag;
   };
-  /// Throws Error (unavailable) when all are taken. Thread safe, like release_result().
+  /// Throws Error (unavailable) if all are in use. Thread safe, like release_result().
   Result claim_result();
-  /// With the tag of its last request; only if that was answered.
+  /// `result` must contain the tag of its last request, which must have been answered.
   void release_result(const Result& result) noexcept;
 
-  /// Why a request in the ring is not executed, as far as the ring shows it.
+  /// Why the next request in the ring is not executed, as far as the ring shows it.
   std::string blocked_by() const;
 
 private:
@@ -83,8 +83,8 @@ class ProxyChannel {
 public:
   using Producer = FifoProducer<ProxyTraits, HostAtomics>;
 
-  /// @param n_pes whose rings are known
-  /// Throws Error (usage) for invalid ring options, Error (unavailable) without memory.
+  /// @param n_pes number of PEs, each of which has a ring
+  /// Throws Error: usage for invalid ring options; unavailable if there is no memory.
   ProxyChannel(JobHealth& health, const ProxyOptions& options, std::size_t n_pes = 1);
   ProxyChannel(const ProxyChannel&) = delete;
   ProxyChannel& operator=(const ProxyChannel&) = delete;
@@ -94,34 +94,36 @@ public:
   const ProxyMemory& memory(unsigned ring) const { return *memories_[ring]; }
   const ProxyFifoView& view(unsigned ring = 0) const { return views_[ring]; }
   ProxyHeader& header(unsigned ring = 0) { return memories_[ring]->header(); }
-  /// The ring that requests to a PE take.
+  /// The ring for requests to a PE.
   unsigned fifo_of(int pe) const { return n_fifos() == 1 ? 0 : shmemctl::fifo_of(rings_, pe); }
-  /// All rings, as kernels get them.
+  /// All rings, in the form in which kernels get them.
   const ProxyFifos& rings() const { return rings_; }
   const ProxyOptions& options() const { return options_; }
   JobHealth& health() const { return health_; }
 
-  // The first error; it ends the proxy's work for all producers.
+  // The first error, which ends the proxy's work for all producers.
 
   enum class Condition : std::uint64_t {
     well = 0,
     failed = 1, ///< requests are still taken, and answered as failed
-    stuck = 2   ///< nothing more will be answered: a slot stays empty, or the thread has left
+    stuck = 2   ///< no more requests are answered: a slot stays empty, or the thread has ended
   };
-  /// The condition of a ring; if one has failed, all have.
+  /// The condition of a ring; if one ring has failed, all have.
   Condition condition(unsigned ring = 0) const {
-    // Acquire: a producer that sees the failure reads the error after it.
+    // Acquire: a producer that sees the failure also sees the error.
     return static_cast<Condition>(HostAtomics::load_acquire(&memories_[ring]->header().failed));
   }
-  /// Keeps the error, if it is the first one, and fails all rings; `condition` is that of `ring`.
+  /// Stores the error if it is the first one, and fails all rings; `condition` applies to `ring`,
+  /// and the other rings become `failed`.
   void fail(const Error& error, Condition condition = Condition::failed,
             unsigned ring = 0) noexcept;
-  /// Throws the error that was kept.
+  /// Throws the stored error.
   [[noreturn]] void throw_failure() const;
 
-  /// A wait for this ring has passed its deadline: throws Error (deadline) that names the cause.
-  /// That is the PE that the ring's thread is busy with (by JobHealth::give_up), or else a producer
-  /// that has not filled its slot, or the thread: these are in this process, and no PE is to blame.
+  /// For a wait for this ring that has passed its deadline: throws Error (deadline) that names the
+  /// cause. If the ring's thread is in an operation to a PE, the cause is found by
+  /// JobHealth::give_up(). Otherwise it is in this process: a producer that has not filled its
+  /// slot, or the thread.
   [[noreturn]] void give_up(const std::string& step, unsigned ring);
   /// The timeout error of a wait whose cause is in this process.
   Error timeout_error(const std::string& step, unsigned ring) const;
@@ -144,8 +146,8 @@ private:
   std::atomic<std::int64_t> stalled_ns_{0};
 };
 
-/// A producer's wait, for FifoProducer: spins, then yields, then sleeps 50 µs at a time. After the
-/// spins it checks the job's health and its deadline, so pause() throws Error.
+/// The wait of a producer, for FifoProducer: spins, then yields, then sleeps 50 µs at a time. After
+/// the spins it also checks the job's health and its deadline, so pause() may throw Error.
 class ProxyWait {
 public:
   ProxyWait(ProxyChannel& channel, unsigned ring, const char* step)
@@ -165,7 +167,7 @@ public:
     backoff_.pause();
     return true;
   }
-  /// The wait that is under way continues for another ring.
+  /// Continues the present wait for another ring.
   void go_on_with(unsigned ring) { ring_ = ring; }
 
 private:

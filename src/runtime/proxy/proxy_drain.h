@@ -6,25 +6,26 @@
 
 namespace shmemctl {
 
-/// What a sink says of a request.
+/// A sink's result of a request.
 struct ProxyOutcome {
   std::uint64_t value = 0;
   bool ok = true;
 };
 
 struct ProxyDrainLimits {
-  unsigned batch = 32;         ///< requests in one round; at most Traits::largest_batch
-  unsigned publish_every = 16; ///< requests; at most the ring's capacity
+  unsigned batch = 32;         ///< maximum requests in a round; at most Traits::largest_batch
+  unsigned publish_every = 16; ///< requests between publications; at most the ring's capacity
 };
 
-/// Takes requests in order and hands them to the sink:
-///   ProxyOutcome execute(const Request&)          carries out one, or remembers why it could not
-///   void begin(const Request&, unsigned number)   the same of one that awaits data, without
-///   waiting std::uint64_t fetched(unsigned number)        its data, after quiet() bool quiet() all
-///   that was executed is complete at its target
-/// None throws. Quiets of one round are answered together, after one quiet() of the sink: what
-/// was issued before each of them has been executed by then. So are requests that await data, so
-/// that their round trips overlap, unless there is only one.
+/// Takes requests in order and passes them to the sink, which has these functions:
+/// - ProxyOutcome execute(const Request&): executes one, or stores why it cannot
+/// - void begin(const Request&, unsigned number): begins one that awaits data, without waiting
+/// - std::uint64_t fetched(unsigned number): the data of that request, after quiet()
+/// - bool quiet(): completes all executed requests at their targets
+///
+/// None of them throws. All quiet requests of a round are answered together, after one quiet() of
+/// the sink, since all requests issued before them have been executed by then. Requests that await
+/// data are answered in the same way, so that their round trips overlap, unless there is only one.
 template <class Traits, class Atomics, class Sink, class Consumer = FifoConsumer<Traits, Atomics>>
 class RingDrain {
 public:
@@ -46,19 +47,20 @@ public:
     }
     if (n_waiters_ > 0)
       settle();
-    // Nothing more to take: producers that wait for room get all there is, or both would wait.
+    // The ring is empty, so publish all free slots: otherwise a producer might wait for room while
+    // this thread waits for requests.
     if (taken < limits_.batch && consumer_.unpublished() > 0)
       consumer_.publish();
     return taken;
   }
 
-  /// Refuses new requests; those before are still taken.
+  /// Refuses new requests; earlier ones are still taken.
   void close() {
     end_ = consumer_.close();
     closed_ = true;
   }
   bool closed() const { return closed_; }
-  /// Closed, and everything taken, answered and given to the sink.
+  /// Whether the ring is closed, and all requests have been taken, passed to the sink and answered.
   bool finished() const { return closed_ && consumer_.position() == end_; }
 
   std::uint64_t depth() const { return consumer_.depth(); }

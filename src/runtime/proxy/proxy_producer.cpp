@@ -53,7 +53,7 @@ void ProxyProducer::wait_for_room(unsigned ring, std::uint64_t sequence) {
     ProxyWait wait(channel_, ring, "room in the proxy's ring");
     rings_[ring].ring.wait_for_room(sequence, wait);
   } catch (const Error& error) {
-    // The slot stays empty, so the proxy thread cannot go past it.
+    // The slot stays empty, so the proxy thread cannot pass it.
     channel_.fail(error, ProxyChannel::Condition::stuck, ring);
     throw;
   }
@@ -112,8 +112,8 @@ ProxyMemory::Result ProxyProducer::begin(unsigned ring, ProxyRequest request) {
   request.result = side.result->number;
   request.result_tag = side.ring.next_tag(side.result->last_tag);
   const std::uint64_t sequence = reserve(ring, 1);
-  // Until the result has arrived its slot is not reused: a late result must not be taken for
-  // another request's.
+  // The slot is not reused until the result has arrived, so that a late result is not taken for
+  // that of another request.
   side.result.reset();
   fill(ring, sequence, request);
   return {request.result, request.result_tag};

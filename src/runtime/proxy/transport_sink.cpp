@@ -132,7 +132,7 @@ std::uint64_t TransportSink::carry_out(const ProxyRequest& request) {
     if (request.size_bytes > 0)
       transport.put(context, address, local(request), request.size_bytes, blocking);
     break;
-  case ProxyOp::put_value: // the request is destroyed: blocking
+  case ProxyOp::put_value: // blocking, because the value is in the request
     transport.for_host_memory().put(context, address, &request.operand, request.size_bytes, true);
     break;
   case ProxyOp::get:

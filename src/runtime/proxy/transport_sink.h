@@ -9,30 +9,32 @@
 
 namespace shmemctl {
 
-/// Carries out requests of one ring with the transport that serves the PE, on contexts that no
-/// other ring's sink uses: that of ring r takes the request's context less r. After the first error
-/// of a transport it carries out nothing more: the error is in the channel, and every request is
+/// Executes the requests of one ring on the transport of their PE, in contexts that no other ring's
+/// sink uses: the sink of ring r uses the request's context minus r. After the first error of a
+/// transport it executes no more requests: the error is stored in the channel, and every request is
 /// answered as failed at once. Used by the ring's thread only.
 class TransportSink {
 public:
-  /// @param transports_by_pe by PE: the transport that serves it (not owned; nullptr: none does)
+  /// @param transports_by_pe by PE: its transport (not owned); nullptr: none
   TransportSink(std::vector<Transport*> transports_by_pe, ProxyChannel& channel, unsigned ring);
 
   ProxyOutcome execute(const ProxyRequest& request) noexcept;
-  /// A get or the get of a value, without waiting. @param number of those begun since quiet(),
-  /// below ProxyTraits::largest_batch
+  /// Begins a get, or the get of a value, without waiting.
+  /// @param number index among the requests begun since the last quiet(), below
+  /// ProxyTraits::largest_batch
   void begin(const ProxyRequest& request, unsigned number) noexcept;
-  /// What the get of a value has fetched, after quiet(); 0 for a get.
+  /// The fetched value of the get of a value, after quiet(); 0 for a get.
   std::uint64_t fetched(unsigned number) const { return fetched_[number]; }
-  /// On all contexts that were used since the last one.
+  /// Completes the operations on all contexts that were used since the last call. Returns false if
+  /// the proxy has failed.
   bool quiet() noexcept;
   void progress() noexcept;
-  /// The proxy thread is in no transport call.
+  /// Notes that the proxy thread is in no transport call.
   void rest() noexcept { HostAtomics::store_relaxed(&serving_, 0); }
 
 private:
   std::uint64_t carry_out(const ProxyRequest& request);
-  /// Checks the request and marks it as being executed; returns the transport's context.
+  /// Checks the request and marks it as the one being executed; returns the transport's context.
   int enter(const ProxyRequest& request);
   bool legal(const ProxyRequest& request) const;
   void fence(const ProxyRequest& request, int context);

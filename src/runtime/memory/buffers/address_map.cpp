@@ -54,12 +54,12 @@ void require_inside(std::uint64_t offset_bytes, std::size_t bytes, std::uint64_t
 
 namespace {
 
-/// Takes a line apart from the left.
+/// Parses a line from left to right.
 class Words {
 public:
   explicit Words(std::string_view line) : rest_(line) {}
 
-  /// A number that `end` follows, which is taken too.
+  /// Parses a number and the character `end` after it.
   bool number(std::uint64_t& value, int base, char end) {
     const char* last = rest_.data() + rest_.size();
     const auto [stop, problem] = std::from_chars(rest_.data(), last, value, base);
@@ -107,7 +107,7 @@ std::optional<MappedArea> parse_line(std::string_view line) {
 std::vector<MappedArea> parse_address_map(std::string_view text) {
   std::vector<MappedArea> mappings;
   while (!text.empty()) {
-    // A mapping without a name ends after the inode, in some kernels without a blank.
+    // The line of a mapping without a name ends after the inode, on some kernels without a blank.
     const std::string line = std::string(take_line(text)) + ' ';
     if (auto mapping = parse_line(line)) {
       while (mapping->name.ends_with(' '))

@@ -19,28 +19,28 @@ struct PageSpan {
 
 std::size_t page_bytes();
 
-/// The two distances of a registered buffer that are never added up anywhere but in position():
-/// the page gap belongs to the registration, the user offset to one call.
+/// A registered buffer and its pages. A byte's position in the pages is the page gap, which belongs
+/// to the registration, plus the user offset of a call; only position() adds the two.
 struct BufferExtent {
   std::uintptr_t address = 0;
   std::size_t size_bytes = 0;
-  PageSpan pages; ///< all pages that hold a byte of the buffer
-  /// From the first page's start to the buffer's.
+  PageSpan pages; ///< all pages that contain a byte of the buffer
+  /// Distance from the start of the first page to the start of the buffer.
   std::size_t page_gap_bytes() const { return address - pages.begin; }
   std::uintptr_t end() const { return address + size_bytes; }
 };
-/// Throws Error (usage) for a null address, no bytes, or a range beyond the address space.
+/// Throws Error (usage) for a null address, a size of 0, or a range beyond the address space.
 BufferExtent extent_of(const void* address, std::size_t size_bytes);
 
-/// Where byte `user_offset_bytes` of a buffer lies from the start of its pages, wherever these are
-/// mapped.
+/// The position of byte `user_offset_bytes` of a buffer, relative to the start of its pages.
 inline std::size_t position(std::size_t page_gap_bytes, std::uint64_t user_offset_bytes) {
   return page_gap_bytes + static_cast<std::size_t>(user_offset_bytes);
 }
-/// Throws Error (usage) unless `bytes` from `offset_bytes` on lie in a buffer of that size.
+/// Throws Error (usage) unless the `bytes` bytes from `offset_bytes` on are inside a buffer of
+/// `buffer_bytes`.
 void require_inside(std::uint64_t offset_bytes, std::size_t bytes, std::uint64_t buffer_bytes);
 
-/// "16 KiB at 0x7f00..." for messages.
+/// "the buffer of 4096 bytes at 0x7f00...", for messages.
 struct BufferText {
   char text[80];
 };
@@ -51,7 +51,7 @@ struct MappedArea {
   bool readable = false, writable = false, executable = false, shared = false;
   std::uint64_t offset_bytes = 0; ///< offset of `pages.begin` in the file
   dev_t device = 0;
-  ino_t inode = 0; ///< 0: no file
+  ino_t inode = 0; ///< 0: not a mapping of a file
   std::string name;
 
   bool is_of_file(dev_t its_device, ino_t its_inode) const {
@@ -64,9 +64,9 @@ std::vector<MappedArea> parse_address_map(std::string_view text);
 /// The mappings of this process, ascending. Throws Error (unavailable).
 std::vector<MappedArea> read_address_map();
 
-/// Those that overlap `pages`, cut at its ends.
+/// The mappings that overlap `pages`, clipped to it.
 std::vector<MappedArea> mappings_of(const std::vector<MappedArea>& all, const PageSpan& pages);
-/// Whether they cover all of it.
+/// Whether the mappings cover `pages` completely.
 bool covers(const std::vector<MappedArea>& parts, const PageSpan& pages);
 
 } // namespace shmemctl

@@ -58,8 +58,8 @@ std::uint32_t BufferPool::take_slot() {
   return static_cast<std::uint32_t>(slots_.size() - 1);
 }
 
-/// Pages that a buffer registered before it must still be those of then: a piece that the program
-/// unmapped, and whose address it uses again, is other memory.
+/// Throws if pages that were shared for earlier buffers are no longer mapped there: if the program
+/// has unmapped them and reused the address, it is other memory.
 void BufferPool::require_present(const std::vector<MappedArea>& map, const PageSpan& pages) const {
   for (const SharedPiece& piece : refcounts_.pieces(pages)) {
     std::size_t present_bytes = 0;

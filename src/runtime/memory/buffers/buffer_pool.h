@@ -15,33 +15,33 @@
 
 namespace shmemctl {
 
-/// What a registered buffer is made of, and how other processes map it.
+/// The kind of memory of a registered buffer, and how other processes map it.
 enum class BufferMemory : std::uint32_t {
-  host,            ///< pages of files
-  gpu_descriptors, ///< GPU memory (cuMemCreate): a descriptor for each allocation
-  gpu_handle,      ///< GPU memory (cudaMalloc): CUDA's handle of one allocation
+  host,            ///< host memory: pages of files
+  gpu_descriptors, ///< GPU memory (cuMemCreate), by a descriptor for each allocation
+  gpu_handle,      ///< GPU memory (cudaMalloc), by CUDA's IPC handle of one allocation
   gpu_unshared     ///< GPU memory that other processes cannot map
 };
 
-/// One allocation (or mapping of one) that a buffer touches.
+/// One allocation (or mapping of one) that contains a part of a buffer.
 struct GpuPiece {
   std::uint64_t begin = 0; ///< in the owner's address space
   std::uint64_t size_bytes = 0;
-  std::uint64_t id = 0; ///< CUDA's id, which CUDA never gives again; 0 if the memory has none
+  std::uint64_t id = 0; ///< CUDA's id, which CUDA never reuses; 0 if the memory has none
   bool operator==(const GpuPiece&) const = default;
 };
 
-/// Holds what was exported until the buffer is unregistered.
+/// The exported handles of a buffer in GPU memory, kept until the buffer is unregistered.
 struct GpuShare {
   BufferMemory memory = BufferMemory::gpu_unshared;
-  std::string device;                ///< uuid
-  std::vector<GpuPiece> pieces;      ///< ascending, without a gap; the first holds the first byte
-  std::vector<FileDescriptor> files; ///< by piece, of gpu_descriptors
-  std::string handle;                ///< handle of a gpu_handle buffer
-  std::string reason;                ///< one clause: why this kind, or why none
+  std::string device;                ///< UUID
+  std::vector<GpuPiece> pieces;      ///< ascending, without gaps; the first contains the first byte
+  std::vector<FileDescriptor> files; ///< gpu_descriptors: by piece
+  std::string handle;                ///< gpu_handle: the IPC handle
+  std::string reason;                ///< one clause: why this kind, or why it cannot be shared
 };
 
-/// Names one registration. Slots are used again, generations never.
+/// Identifies one registration. Slots are reused, generations never.
 struct BufferHandle {
   std::uint32_t slot = 0;
   std::uint64_t generation = 0; ///< 0: none
@@ -51,14 +51,14 @@ struct BufferHandle {
 struct RegisteredBuffer {
   BufferHandle handle;
   BufferExtent extent;
-  bool writable = true;   ///< peers may put; else only get
+  bool writable = true;   ///< peers may put; otherwise they may only get
   bool shareable = false; ///< peers can map its pages
   std::string reason;     ///< why other processes can or cannot map it
   std::shared_ptr<const GpuShare>
-      gpu; ///< of memory of a GPU, which has no pages here; else nullptr
+      gpu; ///< for a buffer in GPU memory, which has no pages here; else nullptr
 };
 
-/// What peers need to map a buffer: files and offsets, and the gap in front of its first byte.
+/// What peers need in order to map a buffer: files and offsets, and the gap before its first byte.
 struct PeerToPeerHandle {
   std::size_t page_gap_bytes = 0;
   std::vector<SharedPiece> pieces; ///< ascending, without gaps
@@ -68,30 +68,31 @@ struct PeerToPeerHandle {
 class BufferPool {
 public:
   BufferPool(HeapBacking& backing, std::size_t max_buffers);
-  /// Gives all pages back.
+  /// Makes all pages private again.
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  /// Any readable memory; buffers may overlap. Pages that cannot be shared are no error: the
-  /// buffer then says why. Throws Error: usage for memory that is not there or that was freed while
-  /// a buffer in it was registered; unavailable when all slots are in use.
+  /// Registers any readable memory; buffers may overlap. Pages that cannot be shared are not an
+  /// error; RegisteredBuffer::reason then says why. Throws Error: usage for memory that is
+  /// unmapped, or was freed while a buffer in it was registered; unavailable if all slots are in
+  /// use.
   BufferHandle add(const void* address, std::size_t size_bytes, bool may_replace_pages = true);
-  /// Memory of a GPU, of which this only keeps the books. Throws Error (unavailable) when all slots
-  /// are in use.
+  /// Registers GPU memory, for which the pool only stores `gpu`. Throws Error (unavailable) if all
+  /// slots are in use.
   BufferHandle add_gpu(const void* address, std::size_t size_bytes,
                        std::shared_ptr<const GpuShare> gpu);
   /// From now on the handle is stale: the buffer is neither found nor exported. Throws Error
-  /// (usage) for a handle that is stale already.
+  /// (usage) for a handle that is already stale.
   void withdraw(const BufferHandle& handle);
-  /// After withdraw(), when no operation uses the pages any more: makes those private that no other
-  /// buffer needs.
+  /// Frees the slot, and makes pages that no other buffer needs private again. Call it after
+  /// withdraw(), when no operation uses the pages any more.
   void remove(const BufferHandle& handle);
 
-  /// Until remove(): operations that began before withdraw() go on. Throws Error (usage) for a
-  /// stale handle.
+  /// The buffer of the handle. Works until remove(), because operations that began before
+  /// withdraw() continue. Throws Error (usage) for a stale handle.
   RegisteredBuffer get(const BufferHandle& handle) const;
-  /// The youngest buffer that begins at the address.
+  /// The latest registration of a buffer that begins at the address.
   std::optional<BufferHandle> starting_at(const void* address) const;
   std::vector<BufferHandle> handles() const;
   /// Throws Error: usage for a stale handle; unavailable if the buffer is not shareable, or its

@@ -11,7 +11,7 @@
 
 namespace shmemctl {
 
-/// The handlers of fork() take no argument and cannot be taken back.
+/// The handlers of fork(), which take no argument and cannot be uninstalled.
 struct ForkHandlers {
   std::mutex mutex;
   std::vector<ForkGuard*> guards;
@@ -24,7 +24,7 @@ struct ForkHandlers {
       throw system_error("fork()", "install its handlers", error, "free some memory");
     return handlers;
   }
-  // fork() cannot fail through its handlers: what they throw (no memory) ends the process.
+  // Handlers cannot make fork() fail, so an exception in them (no memory) ends the process.
   // NOLINTBEGIN(bugprone-exception-escape)
   static void before() noexcept {
     instance().mutex.lock();
@@ -101,13 +101,13 @@ void ForkGuard::in_child() noexcept {
     const PageSpan& pages = snapshot.piece.pages;
     void* place = reinterpret_cast<void*>(pages.begin);
     if (!snapshot.copy || !move_pages(snapshot.copy, place, pages.size_bytes()))
-      // Where even that fails, the pages stay shared with the parent.
+      // If this fails too, the pages stay shared with the parent.
       static_cast<void>(::mmap(place, pages.size_bytes(), PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_FIXED, snapshot.piece.file->descriptor.get(),
                                static_cast<off_t>(snapshot.piece.offset_bytes)));
   }
   snapshots_.clear();
-  refcounts_ = {}; // the files are the parent's
+  refcounts_ = {}; // the files belong to the parent
   mutex_.unlock();
 }
 

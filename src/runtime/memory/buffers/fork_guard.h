@@ -1,4 +1,4 @@
-// Gives a child made by fork() its own copy of memory that registration made shared.
+// Gives a child process of fork() its own copy of memory that registration made shared.
 #pragma once
 
 #include <mutex>
@@ -8,9 +8,9 @@
 
 namespace shmemctl {
 
-/// While it exists, fork() holds the mutex, copies the adopted pages, and maps the copies at their
-/// addresses in the child, so that parent and child do not see each other's writes, as with private
-/// memory. Without memory for a copy the child gets a copy-on-write mapping.
+/// While it exists, fork() holds the mutex, copies the adopted pages, and maps the copies at the
+/// pages' addresses in the child, so that parent and child do not see each other's writes, as with
+/// private memory. If there is no memory for a copy, the child gets a copy-on-write mapping.
 class ForkGuard {
 public:
   ForkGuard(std::mutex& mutex, PageRefcounts& refcounts);

@@ -16,10 +16,11 @@ bool is_file_of(const struct stat& status, const MappedArea& mapping) {
   return S_ISREG(status.st_mode) && mapping.is_of_file(status.st_dev, status.st_ino);
 }
 
-/// Opened again, not duplicated: the new file description has its own flags and offset.
+/// Opens the file again instead of duplicating a descriptor, so that the new file description has
+/// its own flags and offset.
 FileDescriptor open_same(const std::string& path, const MappedArea& mapping) {
   struct stat before {};
-  // A device or a pipe must not even be opened.
+  // Checked before it is opened: opening a device or a pipe may have side effects.
   if (::stat(path.c_str(), &before) != 0 || !is_file_of(before, mapping))
     return FileDescriptor();
   FileDescriptor file(
@@ -56,7 +57,7 @@ FileDescriptor open_file_of(const MappedArea& mapping) {
 
 namespace {
 
-/// `piece` without what lies before `begin` or after `end`.
+/// The part of `piece` from `begin` to `end`.
 SharedPiece cut(SharedPiece piece, std::uintptr_t begin, std::uintptr_t end) {
   begin = std::max(begin, piece.pages.begin);
   piece.offset_bytes += begin - piece.pages.begin;

@@ -25,7 +25,7 @@ namespace shmemctl {
 
 namespace {
 
-// These are of Linux 5.19 and 5.14: the headers that this is built with may be older.
+// Constants of Linux 5.19 and 5.14, which older kernel headers do not define.
 constexpr std::uint64_t hold_on_shared_memory = std::uint64_t{1} << 12;
 constexpr int populate_read = 22;
 
@@ -42,8 +42,9 @@ FileDescriptor open_fault_file() noexcept {
   return file;
 }
 
-/// From hold() to its end every write to the pages blocks, and then hits what is mapped there.
-/// While it holds, its own thread must not allocate: the allocator's memory may be among the pages.
+/// From hold() to the destructor every write to the pages blocks, and is then executed on the pages
+/// that are mapped there by then. Meanwhile the thread itself must not allocate, because the
+/// allocator's memory may be in these pages.
 class WriterHold {
 public:
   explicit WriterHold(const PageSpan& pages) noexcept : range_{pages.begin, pages.size_bytes()} {}
@@ -52,7 +53,7 @@ public:
   ~WriterHold() {
     if (!file_)
       return;
-    // What was not replaced is writable again; of no effect on what was.
+    // Makes pages that were not replaced writable again; no effect on replaced ones.
     uffdio_writeprotect writable{range_, 0};
     ::ioctl(file_.get(), UFFDIO_WRITEPROTECT, &writable);
     ::ioctl(file_.get(), UFFDIO_UNREGISTER, &range_);
@@ -65,7 +66,7 @@ public:
     if (!file || ::ioctl(file.get(), UFFDIO_REGISTER, &wanted) != 0)
       return ENOTSUP;
     file_ = std::move(file);
-    // A page that was never touched has no entry that could be protected.
+    // Only pages with a page table entry can be protected, so all pages are touched first.
     if (::madvise(reinterpret_cast<void*>(range_.start), range_.len, populate_read) != 0)
       return errno;
     uffdio_writeprotect held{range_, UFFDIO_WRITEPROTECT_MODE_WP};
@@ -89,15 +90,16 @@ bool writers_can_be_held() {
 }
 
 bool holds_own_stack(const PageSpan& pages) {
-  // Size of the part of the thread's control block to which the kernel writes; not more than there
-  // is, since other memory may follow at once.
+  // Size of the part of the thread's control block to which the kernel writes. It must not exceed
+  // the control block, since other memory may follow directly.
   constexpr std::uintptr_t control_block_bytes = 2048;
   const auto control = reinterpret_cast<std::uintptr_t>(::pthread_self());
   const auto error_word = reinterpret_cast<std::uintptr_t>(&errno);
   if (overlap(pages, control, control + control_block_bytes) ||
       overlap(pages, error_word, error_word + sizeof errno))
     return true;
-  // glibc 2.35 and newer have one; it is looked up, because the binary may start with an older one.
+  // glibc since 2.35 has an rseq area; the symbol is looked up, because the binary may run with an
+  // older glibc.
   static const auto* const rseq_offset =
       static_cast<const std::ptrdiff_t*>(::dlsym(RTLD_DEFAULT, "__rseq_offset"));
   if (rseq_offset) {
@@ -120,8 +122,8 @@ bool holds_own_stack(const PageSpan& pages) {
 namespace {
 
 /// Libraries that cache memory registrations (UCX, libfabric, MPI) hook the C library's mapping
-/// functions to notice unmapped pages. Those hooks allocate memory, perhaps in these very pages, so
-/// the exchange itself bypasses them; this call, which changes nothing, notifies them afterwards.
+/// functions to detect unmapped pages. The hooks allocate memory, perhaps in these pages, so the
+/// replacement itself bypasses them; this call, which changes nothing, notifies them afterwards.
 void tell_memory_hooks(const PageSpan& pages) {
   static_cast<void>(::mremap(pointer(pages), pages.size_bytes(), pages.size_bytes(), 0));
 }
@@ -136,7 +138,7 @@ int share_pages(const PageSpan& pages, int file, std::uint64_t offset_bytes, boo
       return error;
     if (const int error = write_to_file(file, offset_bytes, pointer(pages), pages.size_bytes()))
       return error;
-    // Not by the C library: a sanitizer would take it for a write to the pages.
+    // A raw system call: a sanitizer would take a call of the C library for a write to the pages.
     const long mapped = ::syscall(SYS_mmap, pages.begin, pages.size_bytes(), PROT_READ | PROT_WRITE,
                                   MAP_SHARED | MAP_FIXED, file, offset_bytes);
     if (mapped == -1)
@@ -204,10 +206,10 @@ void adopt(const PageSpan& pages, const BufferExtent& buffer, HeapBacking& backi
     throw system_error("memory of a registered buffer", "duplicate its descriptor", errno,
                        "raise the limit of open files: ulimit -n");
   auto file = make_page_file(std::move(copy), true);
-  pieces.reserve(pieces.size() + 1); // nothing may fail once the pages are replaced
+  pieces.reserve(pieces.size() + 1); // push_back() must not fail once the pages are replaced
   const bool hold = writers_can_be_held();
   int error = share_pages(pages, file->descriptor.get(), 0, hold);
-  // A private mapping of a file allows no holding.
+  // Writers to a private mapping of a file cannot be blocked.
   if (error == ENOTSUP && hold && alone_in(pages, buffer))
     error = share_pages(pages, file->descriptor.get(), 0, false);
   if (error != 0)
