@@ -62,7 +62,7 @@ std::optional<CpuSet> parse_cpumap(std::string_view text);
 /// With the minimum number of words, at least one.
 std::string format_cpumap(const CpuSet& cpus);
 
-/// hwloc's bitmap: such words with 0x before them, empty ones for zero: "0x0000ffff,,0xffffffff".
+/// hwloc's bitmap: the same words with the prefix 0x, or empty for zero: "0x0000ffff,,0xffffffff".
 /// Empty if it is malformed, infinite ("0xf...f") or too large.
 std::optional<CpuSet> parse_hwloc_bitmap(std::string_view text);
 std::string format_hwloc_bitmap(const CpuSet& cpus);
