@@ -45,18 +45,18 @@ HostSets host_sets(const std::vector<LoadedReport>& reports);
 /// Whether this side has runs of different hosts, so that rows must be distinguished by host.
 bool has_several_hosts(const std::vector<LoadedReport>& reports);
 
-/// Whether rows of BASE and NEW match by host, too: if one side has runs of different hosts. Not if
-/// all of NEW is from one set of hosts that BASE does not have: such names change from run to run,
-/// as those of pods do, and carry no information.
+/// Whether rows of BASE and NEW match by host, too: if one side has runs of different hosts. They
+/// do not match by host if all of NEW is from one set of hosts that BASE does not have: such names
+/// change from run to run, as those of pods do, and carry no information.
 bool matches_by_host(const HostSets& base, const HostSets& other);
 bool matches_by_host(const std::vector<LoadedReport>& base, const std::vector<LoadedReport>& other);
 
 /// What distinguishes the rows of a report, including their hosts.
 std::set<std::string> row_keys(const Report& report);
 
-/// Which transports carried the rows on all sides of a comparison: a row by shm does not match one
-/// by the network. Reports of older versions do not say; their rows match any transport, unless
-/// rows of several transports are candidates.
+/// Which transports carried the rows on all sides of a comparison: a row over shm does not match
+/// one over the network. Reports of older versions do not say; their rows match any transport,
+/// unless rows of several transports are candidates.
 class CarriersOfRows {
 public:
   void learn(const std::vector<LoadedReport>& reports);
@@ -76,7 +76,7 @@ Side side_of(const std::vector<LoadedReport>& reports, bool by_host);
 /// The numbers of a row on one side.
 struct Measured {
   std::string unit;
-  std::optional<double> value;          ///< median of samples, or of runs; nothing was measured
+  std::optional<double> value;          ///< median of samples, or of runs; empty: not measured
   std::vector<double> log_samples;      ///< samples of all runs, sorted; empty if a run kept none
   std::vector<double> log_runs;         ///< the middle of each run
   std::optional<MeanAndSpread> summary; ///< from a single run without samples
