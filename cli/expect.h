@@ -14,8 +14,8 @@ struct ExpectFlags {
 };
 void add_expect_flags(CLI::App& command, const std::shared_ptr<ExpectFlags>& to);
 
-/// Adds the findings about what the node lacks or has otherwise. Throws Error (usage) for a file
-/// that cannot be read.
+/// Adds findings about what the node lacks or has otherwise than the file expects. Throws Error
+/// (usage) for a file that cannot be read.
 void run_expectation(Session& session, const NodeSource& source, const std::string& file);
 
 /// Writes what this node has, and says so on stdout.

@@ -59,7 +59,7 @@ public:
   bool wants_text() const;
   /// Sets the end time, writes the files and prints the report's text; the exit code is 1 if there
   /// is a finding of the severity of --fail-on or more.
-  /// @param otherwise the exit code if there is none
+  /// @param otherwise the exit code if there is no such finding
   ExitCode finish(ExitCode otherwise = ExitCode::ok);
   /// As finish(), for an aborted run: the report is `incomplete`, with this code.
   ExitCode finish_early(ExitCode code);
@@ -105,8 +105,8 @@ ExitCode with_bootstrap(Context context, const std::function<ExitCode(BootstrapS
 /// An empty report of this run.
 Report new_report(const Context& context, const Options& options);
 
-/// The report's entry of the host that `node` was read from: host_json(), and the host's facts
-/// where the machine itself was read.
+/// The report's entry of the host that `node` was read from: host_json(), and the host's facts if
+/// the machine itself was read.
 /// @param sysroot null for a recorded file
 nlohmann::json described_host(const Node& node, const Sysroot* sysroot);
 
@@ -119,16 +119,16 @@ void put_node(const Node& node, const Mapping& mapping, Report& report);
 void print_findings_without_text(const Context& context, const Findings& findings,
                                  Severity fail_on);
 
-/// Format of text on this terminal.
+/// The style of text for this terminal.
 TextStyle text_style(const Context& context, const Options& options);
 
-/// mapping_request() of the node; with the release of NVSHMEM that a recorded node has, unless the
+/// mapping_request() of the node; uses the NVSHMEM release that a recorded node states, unless the
 /// options name one.
 MappingRequest mapping_request(const Options& options, const NodeSource& source);
 
 /// The steps of topo and doctor, which check runs one after the other.
 void run_topo(Session& session, const Options& options, const NodeSource& source);
-/// Adds the finding pcie-acs of doctor, where the bridges between the devices can be read: the
+/// Adds the finding pcie-acs of doctor, if the bridges between the devices can be read: the
 /// distances say how near devices are, not whether the bridges let them exchange data directly.
 void add_redirects(Session& session, const NodeSource& source, const Environment& environment);
 /// Copies between every ordered pair of the machine's GPUs; nothing if it has fewer than two.
