@@ -10,7 +10,7 @@
 // Not followed: NCCL compares the bandwidth of the whole path before its type, by a table of CPU
 // interconnects; here only the compute fabric's ports compete, which share one rate. Nets reached
 // over NVLink through another GPU (PXN), the merging of two ports into one net, network plugins and
-// the rings and trees that the graph search picks are left out. Of NCCL_IB_HCA only exact names are
+// the rings and trees that the graph search picks are left out. Only exact names in NCCL_IB_HCA are
 // followed, as the advice writes them.
 #include <algorithm>
 #include <bit>

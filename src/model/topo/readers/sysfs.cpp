@@ -530,7 +530,8 @@ NumaNode describe_numa(const Sysroot& sysroot, int number, const std::string& gp
   return numa;
 }
 
-/// Reserved by a driver (GB200's for MIG instances) or for hot-plugged memory.
+/// Whether the NUMA node is reserved by a driver (GB200's for MIG instances) or for hot-plugged
+/// memory.
 bool is_empty(const NumaNode& numa) {
   return numa.cpus && (*numa.cpus).empty() && numa.memory_bytes && *numa.memory_bytes == 0;
 }
