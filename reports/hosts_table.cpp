@@ -77,7 +77,7 @@ std::string ports_of(const json& list, bool with_port) {
   return join(words, ", ");
 }
 
-/// RDMA ports; of a host without any its interfaces.
+/// The RDMA ports of a host; if it has none, its interfaces.
 std::string nics_of(const json& host) {
   const json& hcas = view::list(host, "hcas");
   return hcas.empty() ? ports_of(view::list(host, "interfaces"), false) : ports_of(hcas, true);
@@ -212,7 +212,8 @@ std::string marked(const HostsTable::Cell& cell) {
   return cell.differs ? text + " *" : text;
 }
 
-/// The columns with a cell that differs, and those that say which hosts these are.
+/// Whether a column has the same value on all hosts: all but the columns with a cell that differs
+/// and those that identify hosts.
 bool is_common(const HostsTable& table, std::size_t column) {
   const std::string& title = table.columns[column];
   return title != titles[name_column] && title != titles[node_column] &&
@@ -251,7 +252,7 @@ std::string hosts_text(const json& hosts, const TextStyle& style) {
     return "";
   const HostsTable table = hosts_table(std::vector<json>(hosts.begin(), hosts.end()));
   if (table.columns.size() < 2)
-    return ""; // names alone
+    return ""; // only the column of names
   const std::size_t rows =
       style.verbose ? table.rows.size() : std::min(table.rows.size(), max_table_hosts);
   TextStyle plain = style;

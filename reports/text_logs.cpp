@@ -1,4 +1,4 @@
-// What logs say, as text: each rank's choices.
+// The content of logs as text: each rank's choices.
 #include <algorithm>
 #include <fmt/format.h>
 

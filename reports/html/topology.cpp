@@ -614,7 +614,7 @@ std::string mapping_sentence(const json& mapping) {
   return text + ".";
 }
 
-/// Identical nodes, and what they are drawn from.
+/// Identical nodes, and the data from which they are drawn.
 struct DrawnNodes {
   json topology, mapping;
   std::set<std::string> hot, faulty; ///< names of NICs
@@ -633,7 +633,7 @@ Report drawn_part(const Report& report) {
   return part;
 }
 
-/// Nodes of a job that differ from that of PE 0. Of several of a kind all are named.
+/// Nodes of a job that differ from the node of PE 0. All nodes of a kind are named.
 void add_other_nodes(const Report& report, std::vector<Report>& to) {
   const std::vector<std::string> all_names = node_names_of(report.hosts);
   for (const json& node : report.other_nodes) {
@@ -651,8 +651,8 @@ void add_other_nodes(const Report& report, std::vector<Report>& to) {
   }
 }
 
-/// A part for each node that the report describes: of a merged one whose runs differ in their node,
-/// one for each run, with the findings of that run.
+/// A part for each node that the report describes: for a merged report whose runs have different
+/// nodes, one for each run, with the findings of that run.
 std::vector<Report> parts_of(const Report& report) {
   std::vector<Report> parts;
   const bool runs_differ =
@@ -680,8 +680,9 @@ std::vector<Report> parts_of(const Report& report) {
   return parts;
 }
 
-/// In order of appearance. What counters found hot on a host may be in a report other than that of
-/// its topology; what a mapping makes hot is from the same report.
+/// The nodes in order of appearance. NICs that counters found hot on a host may be in another
+/// report than the host's topology; NICs that are hot by the mapping are taken from the same
+/// report.
 std::vector<DrawnNodes> nodes_of(const std::vector<Shown>& shown) {
   std::map<std::string, std::set<std::string>> measured, faulty_of;
   std::vector<Report> parts;
