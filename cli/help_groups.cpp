@@ -1,4 +1,4 @@
-// Under which title --help shows each option and subcommand.
+// The title under which --help shows each option and subcommand.
 #include <string>
 #include <string_view>
 #include <vector>
