@@ -260,12 +260,12 @@ void sort_like(const std::vector<std::string>& names, std::vector<BenchCase>& ca
             [&](const BenchCase& a, const BenchCase& b) { return position(a) < position(b); });
 }
 
-/// Empty if there is no note.
+/// The note as a line; empty if there is none.
 std::string note_line(const std::string& note, const TextStyle& style) {
   return note.empty() ? "" : wrapped(safe_text(note), style.width, 4) + "\n";
 }
 
-/// The last step of the ladder, MoE, and what each step costs.
+/// Measures the last step of the ladder, MoE, and shows the cost of each step.
 void climb(const BenchFlags& flags, JobSession& session, Runtime& runtime, Rows& rows) {
   const moe::BackendKind kind = check_launch(launch_flags(flags)) == MemoryKind::gpu
                                     ? moe::BackendKind::gpu

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t longest_description = 60;
 
-/// Up to the first full stop, colon or bracket.
+/// The text up to the first full stop, colon or bracket.
 std::string short_text(const std::string& text) {
   std::string result = text;
   for (const char* end : {". ", "; ", ": ", " ["})

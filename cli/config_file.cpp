@@ -138,19 +138,19 @@ public:
 
   std::vector<std::string> subcommand() const { return names_of(parsed_); }
 
-  /// Whether the entry's flag, as the innermost subcommand that has it defines it, is not an option
-  /// of the table.
+  /// Takes the entry unless the command line overrides it. Returns whether its flag, in the
+  /// innermost subcommand that has one of this name, is not an option of the table.
   bool take(const ConfigEntry& entry) {
     const std::string flag = flag_name(entry.name);
     if (entry.section.empty() && is_table_option(flag))
-      return false; // `timeout` in another section is not the flag of `run`
+      return false; // above all sections, `timeout` is the option, not `run`'s flag
     for (std::size_t level = app_.size(); level-- > 0;) {
       const CLI::Option* before = parsed_[level]->get_option_no_throw("--" + flag);
       if (before == nullptr)
         continue;
       if (stores_option(*before, flag))
         return false;
-      const bool reports_of_pes = // N PEs would write one file: they read the files themselves
+      const bool reports_of_pes = // of `run`: the PEs read the configuration files themselves
           app_.size() == 2 && app_.back()->get_name() == "run" && level == 0 &&
           (flag == "json" || flag == "csv");
       if (before->count() == 0 && !excluded(*before) && !reports_of_pes)

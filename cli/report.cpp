@@ -34,9 +34,9 @@ namespace shmemctl {
 
 namespace {
 
-/// While one exists, --timeout applies: when it passes, one line says what was being done, and the
-/// process ends with exit code 124, whatever its other threads wait for (a pipe without a writer, a
-/// file system that hangs).
+/// Applies --timeout while it exists: when that time has passed, prints a line about the current
+/// phase and ends the process with exit code 124, whatever its other threads wait for (a pipe
+/// without a writer, a file system that hangs).
 class ReportDeadline {
 public:
   explicit ReportDeadline(const Context& context);
@@ -47,13 +47,13 @@ public:
     progress_.say(words);
   }
   void reading(const std::string& path) { phase("reading " + (path == "-" ? "stdin" : path)); }
-  /// The first of them is named.
+  /// The message names the first of the files.
   void reading(const std::vector<std::string>& paths) {
     reading(paths.front() + (paths.size() > 1 ? ", ..." : ""));
   }
 
 private:
-  InputLimit no_limit_{0}; ///< this one prints the message, once
+  InputLimit no_limit_{0}; ///< the deadline's own message is the only one
   Progress progress_;
   Watchdog watchdog_;
 };

@@ -180,7 +180,8 @@ std::string meant_flag(const Chain& chain, const std::string& flag) {
 
 constexpr std::size_t max_takers = 4;
 
-/// For an option before any subcommand, or without one: the option of a subcommand that it may be.
+/// For an unknown option without a subcommand before it: the options of subcommands that may be
+/// meant.
 std::string meant_of_subcommand(const Chain& chain, const std::string& flag) {
   if (chain.size() > 1)
     return "";

@@ -212,8 +212,7 @@ std::string marked(const HostsTable::Cell& cell) {
   return cell.differs ? text + " *" : text;
 }
 
-/// Whether a column has the same value on all hosts: all but the columns with a cell that differs
-/// and those that identify hosts.
+/// Whether a column has the same value on all hosts and does not identify hosts (name, node, PEs).
 bool is_common(const HostsTable& table, std::size_t column) {
   const std::string& title = table.columns[column];
   return title != titles[name_column] && title != titles[node_column] &&

@@ -249,7 +249,7 @@ private:
     picture_.height = bottom + pad + gap;
   }
 
-  /// Returns its end.
+  /// Places the boxes of a group from `x` on; returns the x coordinate of its end.
   double place_group(const SwitchGroup& group, double x, double top, double bottom) {
     const std::size_t columns =
         std::clamp(std::max(group.gpus.size(), group.nics.size()), std::size_t{1}, max_columns);
@@ -489,7 +489,7 @@ std::set<std::string> nics_hot_by_mapping(const Report& report) {
         hot.insert(device);
     }
   const json& variants = view::list(report.simulation, "variants");
-  if (!variants.empty()) // the mapping as it is
+  if (!variants.empty()) // the first variant has the given mapping
     for (const json& rail : view::list(variants.front(), "rails"))
       if (view::member(rail, "hot") == true)
         hot.insert(view::scalar(view::member(rail, "device")).value_or(""));

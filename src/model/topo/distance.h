@@ -18,7 +18,8 @@ std::optional<Distance> parse_distance(std::string_view word);
 
 /// PCIe distance of two PCI devices (indices into `node.pci`), by nvidia-smi's definitions:
 /// PIX  at most one switch (or bridge) on the path; PXB  several, but no host bridge;
-/// PHB the same host bridge; NODE another host bridge of the same NUMA node; SYS another NUMA node.
+/// PHB  the same host bridge; NODE  another host bridge of the same NUMA node;
+/// SYS  another NUMA node.
 /// Unknown if the NUMA node of either is unknown and needed.
 Distance pci_distance(const Node& node, int left, int right);
 

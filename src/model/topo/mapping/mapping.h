@@ -36,8 +36,7 @@ struct MappingRequest {
 NvshmemSettings settings_in(World world, NvshmemSettings settings);
 
 /// The GPU of each PE: as in `gpu_list` if it is given, else GPU i modulo the number of GPUs for PE
-/// i; `pes` < 0 means one PE
-/// per listed GPU. A node without GPUs gives PEs with GPU -1.
+/// i. `pes` < 0 means one PE per listed GPU. A node without GPUs gives PEs with GPU -1.
 std::vector<int> assign_gpus(const Node& node, int pes, const std::vector<int>& gpu_list);
 
 struct NicUse {

@@ -144,7 +144,7 @@ PathClass nvshmem_path_class(const std::string& gpu_path, const std::string& nic
                              bool numa_equal);
 
 /// Chooses rows of the device table for each local PE.
-/// @param table_size n, the number of rows of the device table
+/// @param table_size  n, the number of rows of the device table
 /// @param classes     [pe][row], each of pix, pxb, phb, node, sys
 /// @return per PE the row indices in slot order; empty if it gets none
 std::vector<std::vector<int>> choose_rows(ReleaseFamily family, int table_size,

@@ -23,7 +23,7 @@ public:
 
   std::int64_t flow_on(int edge) const;
 
-  /// Nodes from which `target` can be reached in the residual network over edges of no reduced
+  /// Nodes from which `target` can be reached in the residual network over edges of zero reduced
   /// cost: rerouting along such a path does not change the flow's value and cost.
   /// @return per node the edge to take towards `target`, -1 if there is no such path
   std::vector<int> equal_cost_paths_to(int target) const;
