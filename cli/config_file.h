@@ -42,8 +42,8 @@ std::vector<ConfigEntry> read_config(const std::string& file);
 
 /// Chooses what applies to a run, and passes flags to `app` as if they were on the command line. A
 /// name is an option of the table, or a flag of the subcommand of its section; above all sections,
-/// of any subcommand. The command line wins over all of them, a later entry over an earlier one, a
-/// section over what is above all sections of the same file.
+/// of any subcommand. The command line wins over all of them, a later entry over an earlier one, an
+/// entry of a section over an entry above all sections of the same file.
 /// @param entries of all files, the more important file last
 /// @param parsed an application equal to `app` that has parsed the command line, which may have
 /// failed

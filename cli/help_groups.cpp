@@ -74,7 +74,7 @@ struct Example {
   const char* text;
 };
 
-/// Examples of subcommands whose footers have none.
+/// Examples for subcommands whose footers have no examples.
 constexpr Example examples[] = {
     {"report show", "Example: shmemctl report show put.json"},
     {"report validate", "Example: shmemctl report validate runs/*.json"},

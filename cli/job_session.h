@@ -63,8 +63,8 @@ public:
   /// Ends the run with this error: writes the report as `incomplete`, unless conclude() was
   /// reached. A failure to do so is printed.
   void died(const Error& error);
-  /// Used to tell the other PEs when a step hangs or a signal ends this process; nullptr: not at
-  /// all.
+  /// Used to notify the other PEs when a step hangs or a signal ends this process; nullptr: no
+  /// notice.
   void watch_failure_detector(FailureDetector* failure_detector);
   /// The runtime that gathers the exit codes of all worlds; nullptr: none.
   void watch(Runtime* runtime) { runtime_ = runtime; }

@@ -1,4 +1,4 @@
-// The present step of a run, for somebody who waits for the run.
+// Shows the current step of a run to a user who waits for it.
 #pragma once
 
 #include <memory>

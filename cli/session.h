@@ -49,7 +49,7 @@ public:
   }
   /// From now on something else has the terminal: no status line until the next phase.
   void leave_terminal() { progress_.say(""); }
-  /// Replaces --timeout by another deadline, counted from now; empty: none.
+  /// Replaces --timeout by another deadline, counted from now; empty: no deadline.
   void set_deadline(std::optional<double> seconds);
 
   Report& report() { return report_; }
@@ -115,7 +115,7 @@ void put_node(const Node& node, const Mapping& mapping, Report& report);
 
 /// Prints findings on stderr when the report's text is not printed, two lines each: with --quiet
 /// the errors and what --fail-on makes a failure; with --csv -, whose table has no findings, also
-/// the warnings; with --json - none, because the document has them all.
+/// the warnings; with --json -, no findings, because the document has them all.
 void print_findings_without_text(const Context& context, const Findings& findings,
                                  Severity fail_on);
 
@@ -134,7 +134,7 @@ void add_redirects(Session& session, const NodeSource& source, const Environment
 /// Copies between every ordered pair of the machine's GPUs; nothing if it has fewer than two.
 /// @return whether there was something to measure
 bool run_gpu_links(Session& session, const NodeSource& source);
-/// @param kernel_log what is read in place of the machine's own kernel log; null: its own
+/// @param kernel_log a text that is read instead of the machine's kernel log; null: the kernel log
 /// @param python     the Python environment whose packages are checked; "": the active one
 void run_doctor(Session& session, const NodeSource& source, const Environment& environment,
                 const std::vector<std::string>& only, const std::vector<std::string>& skip,

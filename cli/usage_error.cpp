@@ -316,7 +316,7 @@ UsageError out_of_range(const std::string& name, const std::string& value,
   return usage;
 }
 
-/// The row of the option table behind a flag, if it is one of the table's.
+/// The row of the option table for a flag, if the table has it.
 const OptionSpec* table_row(const CLI::Option& option) {
   for (const OptionSpec& spec : option_table()) {
     std::string flag = lower(spec.name);

@@ -140,7 +140,7 @@ std::string pes_text(const Group& group, const std::string& each) {
   return fold_numbers(group.pes) + ", " + each + " each";
 }
 
-/// The value that more than half of the hosts have; nothing if none has.
+/// The value that more than half of the hosts have; empty if there is no such value.
 std::optional<std::string> usual_value(const std::vector<std::pair<Values, Group>>& groups,
                                        std::size_t column, std::size_t hosts) {
   std::map<std::string, std::size_t> count;

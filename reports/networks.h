@@ -24,10 +24,10 @@ struct NetworkLink {
   auto operator<=>(const NetworkLink&) const = default;
 };
 
-/// Pairs of nodes that are alike: each node of `first` with each other one of `second`.
+/// Node pairs with the same links: each node of `first` with each other node of `second`.
 struct NetworkRow {
   std::string transport;          ///< "libfabric"
-  std::vector<NetworkLink> links; ///< sorted; none for a transport that names no ports
+  std::vector<NetworkLink> links; ///< sorted; empty for a transport that names no ports
   std::vector<int> first, second; ///< numbers of nodes in the job, ascending
   bool both_ways = true;          ///< false: only what `first` sends to `second`
   std::size_t pairs = 0;          ///< pairs of nodes, each counted once

@@ -29,8 +29,8 @@ std::string options_text(const std::vector<OptionEntry>& options, const TextStyl
 std::string advice_text(const nlohmann::json& mapping, const TextStyle& style);
 /// What was run, and where: version, command with its launcher, PEs, hosts, CPUs, GPUs,
 /// path. At most 100 columns wide.
-/// @param gpu_by_pe what each PE's GPU is; "": none
-/// @param path of the measured pair, its transport and NIC; "": none
+/// @param gpu_by_pe the model of each PE's GPU; "": the PE has no GPU
+/// @param path the path of the measured pair, with transport and NIC; "": no path
 std::string job_text(const Report& report, const std::vector<std::string>& gpu_by_pe,
                      const TextStyle& style, const std::string& path = "");
 /// Each phase of the start with its time.

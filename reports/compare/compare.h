@@ -34,8 +34,8 @@ struct Side {
   std::map<std::string, std::size_t> index;
 };
 
-/// Parameters that describe how a row was measured, not what was requested: rows match regardless
-/// of them.
+/// True for parameters that describe how a row was measured instead of what was requested: rows
+/// match regardless of their values.
 bool is_dependent(const std::string& parameter);
 
 /// The hosts of the runs in these reports: each set once.
@@ -102,8 +102,8 @@ inline constexpr double interval_confidence = 0.95;
 struct CompareOptions {
   double alpha = 0.05;      ///< probability of a false alarm, over all rows together
   double min_effect = 0.05; ///< smaller changes count as no change
-  /// The largest share of unclear rows, of those that both sides have, with which a comparison
-  /// passes; empty: any.
+  /// The largest share of unclear rows, among rows that both sides have, with which a comparison
+  /// passes; empty: any share.
   std::optional<double> max_unclear = std::nullopt;
 };
 
@@ -165,8 +165,8 @@ std::vector<Difference> differences_between(const std::vector<LoadedReport>& bas
 
 /// The report's `comparison`.
 nlohmann::json comparison_json(const Comparison& comparison);
-/// The ends of the interval of a row of `comparison.rows`, as changes; empty if it has none, or one
-/// wider than a factor of 1000, which carries no information.
+/// The ends of the interval of a row of `comparison.rows`, as changes; empty if the row has no
+/// interval, or one wider than a factor of 1000, which carries no information.
 struct ChangeInterval {
   double low = 0, high = 0;
 };

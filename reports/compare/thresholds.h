@@ -26,7 +26,7 @@ enum class ThresholdSubject {
   findings, ///< "findings": how many
   checks,   ///< "checks": how many
   ports,    ///< "hotspots": the ports that were watched
-  groups    ///< "hotspots" with the metric imbalance: groups of ports that should carry alike
+  groups    ///< "hotspots" with the metric imbalance: groups of ports that should have equal loads
 };
 
 /// CASE[PARAMETER=VALUE,...].METRIC OPERATOR NUMBER, where CASE is also one of the words findings,
@@ -78,7 +78,8 @@ ThresholdOutcome hold_section_against(const Threshold& threshold,
                                       const std::vector<LoadedReport>& reports);
 /// The keys that conditions of this subject may name; empty for rows, which have any.
 std::vector<std::string> condition_keys(ThresholdSubject subject);
-/// The values that such a key can have: "sent" and "received"; empty if it has any.
+/// The values that a key with a fixed set of values can have: "sent" and "received"; empty for
+/// other keys.
 std::vector<std::string> condition_values(const std::string& key);
 /// Metrics of ports and of groups: "utilisation", "GBps", "peak_GBps", "imbalance".
 std::vector<std::string> port_metric_names();

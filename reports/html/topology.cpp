@@ -715,7 +715,7 @@ std::vector<DrawnNodes> nodes_of(const std::vector<Shown>& shown) {
   return nodes;
 }
 
-/// A node without GPUs and NICs, whose PEs have none either.
+/// Whether a node has neither GPUs nor NICs, and its PEs use none.
 bool has_nothing(const DrawnNodes& node) {
   const json& pes = view::list(node.mapping, "pes");
   return view::list(view::member(node.topology, "distances"), "labels").empty() &&

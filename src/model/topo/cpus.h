@@ -79,7 +79,7 @@ CpuLayout read_cpu_layout(const Sysroot& sysroot);
 /// What plan_cpus() knows about one PE of a machine.
 struct PinRequest {
   CpuSet allowed;
-  int numa = -1; ///< where it runs and has its memory now; -1 if unknown
+  int numa = -1; ///< NUMA node on which it runs and has its memory; -1 if unknown
 };
 /// The CPU of each PE; -1 for a PE that may use none. A PE with a single core stays on it. The
 /// others get distinct physical cores as long as there are any (of their own NUMA node first), then

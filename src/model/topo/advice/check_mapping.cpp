@@ -315,7 +315,7 @@ private:
   void report_off_fabric() {
     std::vector<std::string> subjects;
     std::vector<std::string> words;
-    Severity severity = Severity::warning; // unless the port itself says what it is used for
+    Severity severity = Severity::warning; // an error if a port's link layer or rate is known
     for (const auto& [key, load] : loaded_) {
       const NicUse use{key.first, key.second, {}};
       if (same_network_.count(key) != 0)

@@ -712,7 +712,7 @@ const char* const learn_names =
     "get the device names first (ls /sys/class/infiniband on that host): a setting with unknown "
     "names would match no device";
 
-/// How to get what the source lacks.
+/// How to get the facts that the source lacks.
 std::string better_source(const Node& node) {
   if (node.format == "nvidia-smi")
     return "provide the complete output of nvidia-smi topo -m, or run shmemctl topo on that host";

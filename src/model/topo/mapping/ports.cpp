@@ -302,7 +302,7 @@ private:
   std::vector<std::vector<int>> ranks_; ///< [NIC][GPU]
 };
 
-/// NICs that would be usable if a port of theirs were not down.
+/// NICs that would be usable if their ports were not down.
 std::set<int> dead_nics(const Node& node) {
   std::set<int> dead;
   for (std::size_t i = 0; i < node.nics.size(); ++i) {

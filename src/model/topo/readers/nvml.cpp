@@ -387,7 +387,7 @@ void add_link(std::vector<GpuLink>& links, GpuLink link) {
 }
 
 /// The other end of an active NVLink. In a virtual machine NVML names the kind of device but hides
-/// its address (ffffffff:ff:ff.0), which parses as none.
+/// its address (ffffffff:ff:ff.0), which does not parse as an address.
 template <class Session>
 GpuLink describe_nvlink(const Session& session, Device device, unsigned number) {
   GpuLink link;

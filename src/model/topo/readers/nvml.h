@@ -16,8 +16,8 @@
 namespace shmemctl {
 
 // NVML, the management library of NVIDIA's driver, opened at run time. Every result is a fact or
-// the library's own reason for having none: a GPU that is lost, a function that an old driver
-// lacks, a card without NVLink.
+// the library's own reason for having none: for example a lost GPU, a function that an old driver
+// lacks, or a card without NVLink.
 
 /// Identity and links of one GPU.
 struct NvmlGpu {
@@ -28,7 +28,8 @@ struct NvmlGpu {
   Fact<std::string> cpus; ///< CPU affinity as a cpulist
   Fact<int> numa;         ///< the nearest NUMA node of a CPU, if NVML names exactly one
   Fact<bool> mig_enabled;
-  /// Active NVLinks and C2C links, one entry per target. Known and empty: the GPU has none.
+  /// Active NVLinks and C2C links, one entry per target. If it is known and empty, the GPU has no
+  /// such links.
   Fact<std::vector<GpuLink>> links;
   Fact<int> nvlinks_present, nvlinks_active;
 };

@@ -253,7 +253,7 @@ private:
     tag.end_empty();
   }
 
-  /// @param entry the function, or -1 for the NICs that are on none
+  /// @param entry the function, or -1 for the NICs without a function
   void write_nics(int entry, int depth) {
     const std::vector<std::size_t>& nics = nics_at_[entry];
     // A label of ours is not a name: NCCL identifies such a NIC by the PCI class alone.
