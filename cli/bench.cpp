@@ -74,7 +74,7 @@ std::vector<std::size_t> sizes_flag(const std::string& text) {
   return sizes;
 }
 
-/// "0,3": the two PEs of Traffic::pair; the job's default where none are named.
+/// "0,3": the two PEs of Traffic::pair; the job's default if none are named.
 std::pair<int, int> pair_flag(const std::string& text, std::pair<int, int> otherwise) {
   if (text.empty())
     return otherwise;
@@ -97,7 +97,7 @@ std::optional<Kind> named(const std::string& text, std::initializer_list<Kind> k
   return std::nullopt;
 }
 
-/// What a flag that names one of these accepts.
+/// The values that a flag accepts for one of these.
 template <class Kind>
 CLI::IsMember names_of(std::initializer_list<Kind> kinds) {
   std::vector<std::string> names;
@@ -208,7 +208,7 @@ public:
     if (session_.wants_text() && !rows.empty())
       std::cout << live_->end() << '\n' << std::flush;
   }
-  /// What concerns the tables of all cases.
+  /// The text that concerns the tables of all cases.
   void end() const {
     ResultRows rows;
     for (const ResultRow& row : ended_)
@@ -260,12 +260,12 @@ void sort_like(const std::vector<std::string>& names, std::vector<BenchCase>& ca
             [&](const BenchCase& a, const BenchCase& b) { return position(a) < position(b); });
 }
 
-/// Empty if there is no note.
+/// The note as a line; empty if there is none.
 std::string note_line(const std::string& note, const TextStyle& style) {
   return note.empty() ? "" : wrapped(safe_text(note), style.width, 4) + "\n";
 }
 
-/// The last step of the ladder, MoE, and what each step costs.
+/// Measures the last step of the ladder, MoE, and shows the cost of each step.
 void climb(const BenchFlags& flags, JobSession& session, Runtime& runtime, Rows& rows) {
   const moe::BackendKind kind = check_launch(launch_flags(flags)) == MemoryKind::gpu
                                     ? moe::BackendKind::gpu
@@ -289,7 +289,7 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
                  Runtime& runtime, const Options& options) {
   const Sweep sweep = sweep_of(flags, default_pair(runtime.placement()));
   std::vector<BenchCase> cases = choose_cases(cases_for(flags), names_of_cases(flags));
-  if (flags.ladder) // from below, whatever the order of the table is
+  if (flags.ladder) // from the lowest step, whatever the order of the table
     sort_like(names_of_cases(flags), cases);
   std::vector<std::vector<Point>> points;
   for (const BenchCase& bench_case :
@@ -362,7 +362,7 @@ ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession
   return session.conclude(result.passed ? ExitCode::ok : ExitCode::finding);
 }
 
-/// The rows of all initiators, unless a flag concerns some of them.
+/// The rows of all initiators, unless a flag selects some of them.
 std::vector<BenchCase> listed_cases(const BenchFlags& flags) {
   std::vector<BenchCase> of_flags = cases_for(flags);
   if (!flags.initiator.empty() || !flags.memory.empty())
@@ -383,7 +383,7 @@ ExitCode list(const Context& context, const BenchFlags& flags) {
   return ExitCode::ok;
 }
 
-/// One size of one pair: that is what steps can be compared by.
+/// Steps are compared at one size of one pair: rejects flags that select anything else.
 void require_ladder(const BenchFlags& flags) {
   if (!flags.cases.empty())
     throw bad("--ladder takes no case", "omit " + printable(flags.cases.front()));

@@ -1,4 +1,4 @@
-// `shmemctl bringup`: can every PE reach every other one, and does what it sends arrive?
+// `shmemctl bringup`: can every PE reach every other PE, and do its data arrive?
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -55,7 +55,7 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
       gather_connections(runtime, connections_message(runtime.transports(), runtime.n_pes()));
   report.connections.insert(report.connections.end(), gpus.connections.begin(),
                             gpus.connections.end());
-  // Each connection of several nodes would be a line with an address of its own.
+  // In a job of several nodes, each connection would have its own line with its own address.
   const bool single = placement.n_nodes() == 1 || context.verbose;
   if (const std::string summary =
           networks_text(report.networks, node_names_of(report.hosts), style) +

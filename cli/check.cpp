@@ -36,7 +36,7 @@ public:
         expected_(flags.expect->file) {
     session_.output().ask_before_ending([this](int, bool) {
       if (const pid_t group = job_.load(); group > 0)
-        ::kill(-group, SIGTERM); // a job is in a group of its own, which no terminal interrupts
+        ::kill(-group, SIGTERM); // the job has its own process group: no terminal signals it
       return false;
     });
   }
@@ -73,7 +73,7 @@ private:
     timed(part.id, [&] { perform(part); });
   }
 
-  /// Runs what adds the verdict of a part, and notes how long it took, and whether it failed.
+  /// Runs `body`, which adds the verdict of a part, and records its time and whether it failed.
   template <class Body>
   void timed(const std::string& id, Body&& body) {
     const auto begin = std::chrono::steady_clock::now();
@@ -86,7 +86,7 @@ private:
     session_.checkpoint();
   }
 
-  /// What this machine lacks for the part; "" if nothing.
+  /// What this machine lacks for the part; "" if it lacks nothing.
   std::string why_impossible(const std::string& id) const {
     const bool is_job = id != expect_part && id != "topo" && id != "doctor";
     if (is_job && !source_.sysroot->live())
@@ -130,12 +130,13 @@ private:
                 id == "doctor" ? doctor_summary(report.checks) : "nothing is wrong", report);
     CheckRow& verdict = report.checks.back();
     if (id == "topo" && verdict.status == "pass" && nothing_to_check(source_.node)) {
-      verdict.status = "skipped"; // nothing is wrong with nothing, which is no pass
+      verdict.status = "skipped"; // without devices nothing can be wrong, but that is no pass
       verdict.reason = "no GPU, no RDMA device";
     }
   }
 
-  /// A part has its own limit, or with --timeout what is left of that; a tenth is for the report.
+  /// A part has its own time limit or, with --timeout, the remaining time less a tenth for the
+  /// report.
   void run_job(JobItem item) {
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin_;
     if (options_.value("TIMEOUT").set())
@@ -144,7 +145,7 @@ private:
     std::vector<std::string> argv = item.arguments;
     argv.insert(argv.begin(), "shmemctl");
     Environment environment = part_environment(context_);
-    environment["SHMEMCTL_FAIL_ON"] = "error"; // what the part found is judged here
+    environment["SHMEMCTL_FAIL_ON"] = "error"; // this process judges the part's findings
     const Report part =
         absorb(item, run_child(own_program(), argv, environment, item.timeout_s, &job_),
                session_.report());
@@ -164,8 +165,8 @@ private:
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-/// The limits of the parts are the limit of the whole, unless --timeout says otherwise. In a job,
-/// the others wait as long as --timeout says.
+/// The limit of the whole follows from the limits of the parts, unless --timeout is set. In a job,
+/// --timeout applies, because the other processes wait that long.
 void set_time_limit(Session& session, const Context& context, const Options& options, int level) {
   if (!options.value("TIMEOUT").set() && launched_size(context.environment) <= 1)
     session.set_deadline(time_limit_s(level));

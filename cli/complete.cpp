@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t longest_description = 60;
 
-/// Up to the first full stop, colon or bracket.
+/// The text up to the first full stop, colon or bracket.
 std::string short_text(const std::string& text) {
   std::string result = text;
   for (const char* end : {". ", "; ", ": ", " ["})
@@ -67,7 +67,7 @@ std::vector<std::string> case_words() {
   return words;
 }
 
-/// The values of a flag, if there are names for some.
+/// The values of a flag, as far as they have names.
 struct Values {
   std::vector<std::string> words;
   bool is_list = false; ///< several values, with commas between them
@@ -103,7 +103,7 @@ Values values_of(const CLI::Option& option) {
   return values;
 }
 
-/// Where the words before the cursor lead to.
+/// The position that the words before the cursor lead to: subcommand, pending flag, arguments.
 class Place {
 public:
   explicit Place(const CLI::App& root) : chain_{&root} {}
@@ -156,7 +156,7 @@ public:
   }
 
 private:
-  /// A word that is no flag is the first one of a command.
+  /// Whether a word that is no flag begins a command.
   bool begins_command() const { return during_ || chain_.back()->get_prefix_command(); }
 
   const CLI::Option* flag(const std::string& name) const {

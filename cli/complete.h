@@ -13,7 +13,7 @@ struct Candidate {
   std::string description; ///< short; may be empty
 };
 
-/// What the shell itself completes besides.
+/// What the shell itself completes in addition.
 enum class ShellWords { none, files, directories, commands };
 
 struct Candidates {
@@ -21,8 +21,8 @@ struct Candidates {
   ShellWords besides = ShellWords::none;
 };
 
-/// @param words the words after the program's name, not quoted; the last one is that at the cursor,
-///        up to the cursor, and may be empty
+/// @param words the words after the program's name, not quoted; the last one is the part of the
+///        word at the cursor that is before the cursor, and may be empty
 Candidates complete(const CLI::App& app, const std::vector<std::string>& words);
 
 /// Prints them for the scripts: "words", "files", "directories" or "commands" in the first line,

@@ -1,6 +1,6 @@
 // `shmemctl completion bash|zsh|fish`: a script that asks the program what can be inserted at the
-// cursor (cli/complete.h), so that all shells offer the same, and never more than the program
-// takes.
+// cursor (cli/complete.h), so that all shells offer the same words, and only those that the program
+// accepts.
 #include <iostream>
 #include <memory>
 #include <string>
@@ -48,7 +48,7 @@ constexpr const char* bash_script = R"script(_shmemctl() {
 complete -F _shmemctl shmemctl
 )script";
 
-// Found in $fpath the file is the body of the function; sourced, it registers the function.
+// If found in $fpath, the file is the body of the function; if sourced, it registers the function.
 constexpr const char* zsh_script = R"script(#compdef shmemctl
 _shmemctl() {
   local -a lines values

@@ -53,7 +53,7 @@ bool stores_option(const CLI::Option& option, const std::string& flag) {
   return option.get_description().find("[SHMEMCTL_" + option_name(flag)) != std::string::npos;
 }
 
-/// Flags that ask for something other than a run cannot be set in a file.
+/// Flags that request something other than a run, which cannot be set in a file.
 bool may_stand_in_file(const std::string& flag) {
   return flag != "help" && flag != "version" && flag != "config";
 }
@@ -127,7 +127,7 @@ bool is_prefix(const std::vector<std::string>& prefix, const std::vector<std::st
   return prefix.size() <= of.size() && std::equal(prefix.begin(), prefix.end(), of.begin());
 }
 
-/// The flags that files set, for the subcommand that was chosen.
+/// Applies the flags that files set to the chosen subcommand.
 class FlagSetter {
 public:
   FlagSetter(const CLI::App& parsed, CLI::App& app) : parsed_(recognised(parsed)) {
@@ -138,19 +138,19 @@ public:
 
   std::vector<std::string> subcommand() const { return names_of(parsed_); }
 
-  /// Whether the flag of that entry, of the innermost subcommand that has it, is not an option of
-  /// the table.
+  /// Takes the entry unless the command line overrides it. Returns whether its flag, in the
+  /// innermost subcommand that has one of this name, is not an option of the table.
   bool take(const ConfigEntry& entry) {
     const std::string flag = flag_name(entry.name);
     if (entry.section.empty() && is_table_option(flag))
-      return false; // `timeout` of another section is not that of `run`
+      return false; // above all sections, `timeout` is the option, not `run`'s flag
     for (std::size_t level = app_.size(); level-- > 0;) {
       const CLI::Option* before = parsed_[level]->get_option_no_throw("--" + flag);
       if (before == nullptr)
         continue;
       if (stores_option(*before, flag))
         return false;
-      const bool reports_of_pes = // N PEs would write one file: they read the files themselves
+      const bool reports_of_pes = // of `run`: the PEs read the configuration files themselves
           app_.size() == 2 && app_.back()->get_name() == "run" && level == 0 &&
           (flag == "json" || flag == "csv");
       if (before->count() == 0 && !excluded(*before) && !reports_of_pes)

@@ -42,12 +42,14 @@ std::vector<ConfigEntry> read_config(const std::string& file);
 
 /// Chooses what applies to a run, and passes flags to `app` as if they were on the command line. A
 /// name is an option of the table, or a flag of the subcommand of its section; above all sections,
-/// of any subcommand. The command line wins over all of them, a later entry over an earlier one, a
-/// section over what is above all sections of the same file.
+/// of any subcommand. The command line wins over all of them, a later entry over an earlier one, an
+/// entry of a section over an entry above all sections of the same file.
 /// @param entries of all files, the more important file last
-/// @param parsed an application equal to `app` that has parsed the command line, perhaps in vain
+/// @param parsed an application equal to `app` that has parsed the command line, which may have
+/// failed
 /// @param app has parsed nothing yet
-/// Throws Error (usage) for a name that is neither, naming the nearest one, and for a bad value.
+/// Throws Error (usage) for a name that is neither an option nor a flag, naming the nearest one,
+/// and for a bad value.
 Configuration apply_config(const std::vector<ConfigEntry>& entries, const CLI::App& parsed,
                            CLI::App& app);
 

@@ -50,7 +50,7 @@ CLI::Option* add_option(CLI::App& app, Context& context, const std::string& name
   if (spec.type == OptionType::boolean) {
     option = app.add_flag_function(
         flags + "{1}", [store](std::int64_t) { store("1"); }, doc);
-    // A value may be given: --enable-nic-pe-mapping=0.
+    // A switch may also have a value: --enable-nic-pe-mapping=0.
     option->expected(0, 1)->each([store](const std::string& text) { store(text); });
   } else {
     option = app.add_option_function<std::string>(flags, store, doc);

@@ -14,11 +14,11 @@ struct ExpectFlags {
 };
 void add_expect_flags(CLI::App& command, const std::shared_ptr<ExpectFlags>& to);
 
-/// Adds the findings about what the node lacks or has otherwise. Throws Error (usage) for a file
-/// that cannot be read.
+/// Adds findings about the differences between the node and the file's expectation. Throws Error
+/// (usage) for a file that cannot be read.
 void run_expectation(Session& session, const NodeSource& source, const std::string& file);
 
-/// Writes what this node has, and says so on stdout.
+/// Writes the description of this node to `file`, and reports that on stdout.
 ExitCode record_node(Session& session, const Context& context, const std::string& file);
 
 } // namespace shmemctl

@@ -1,4 +1,5 @@
-// `shmemctl explain`: what logs of communication libraries say, and what to do about it.
+// `shmemctl explain`: what logs of communication libraries mean, and how to fix the problems in
+// them.
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -31,7 +32,7 @@ explain::Catalogue read_catalogue(const std::string& file) {
   return catalogue;
 }
 
-/// Whether a line of the log is of this machine: then its topology is the one to compare with.
+/// Whether a line of the log is from this machine: then the log is compared with its topology.
 bool names_this_host(const explain::LogFacts& facts) {
   std::string name(256, '\0');
   if (::gethostname(name.data(), name.size() - 1) != 0)
@@ -59,7 +60,7 @@ ExitCode run_explain(Session& session, const Options& options, const ExplainFlag
                 "name it once, and pass files for the rest");
   const explain::Catalogue catalogue = read_catalogue(flags.catalogue);
   if (from_stdin > 0)
-    session.set_deadline(std::nullopt); // the job whose output it is may run for days
+    session.set_deadline(std::nullopt); // the job that writes the log may run for days
   explain::LogScan scan(catalogue);
   std::uint64_t lines = 0;
   for (const std::string& file : files) {

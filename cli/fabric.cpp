@@ -44,7 +44,8 @@ double soak_s(const std::string& text) {
   return *seconds;
 }
 
-/// Rows of this instrument, for the text output: NICs are in its own table, pairs in the heat maps.
+/// The rows for the text output: without `verbose` it omits NICs, which are in this instrument's
+/// own table, and pairs, which are in heat maps.
 std::vector<ResultRow> rows_for_people(const std::vector<ResultRow>& all, bool verbose) {
   std::vector<ResultRow> rows;
   for (const ResultRow& row : all)

@@ -50,7 +50,7 @@ std::string wrapped_command(const std::string& line, std::size_t width) {
   return text + rest;
 }
 
-/// Lines of prose are joined and wrapped again; indented lines stay lines.
+/// Joins and wraps lines of prose; indented lines stay as they are.
 std::string wrapped_footer(const std::string& footer, int width) {
   std::string text, paragraph;
   const auto end_paragraph = [&] {

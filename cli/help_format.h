@@ -17,10 +17,10 @@ std::vector<const CLI::App*> listed_subcommands(const CLI::App& app);
 std::vector<std::string> subcommand_names(const CLI::App& app);
 /// All subcommands, also those that help does not list.
 std::vector<const CLI::App*> all_subcommands(const CLI::App& app);
-/// Listed or not; null if there is no such subcommand.
+/// The subcommand, whether help lists it or not; null if there is none with this name.
 const CLI::App* find_subcommand(const CLI::App& app, const std::string& name);
 
-/// With their dashes, short ones first; none of a positional argument.
+/// The option's flags with their dashes, short ones first; empty for a positional argument.
 std::vector<std::string> flags_of(const CLI::Option& option);
 /// Whether the option is a positional argument.
 bool is_positional(const CLI::Option& option);
@@ -46,8 +46,8 @@ struct ValueRange {
 /// The option's range of values in its parts.
 std::optional<ValueRange> limits_of(const CLI::Option& option);
 
-/// The option's description with what the parser knows besides: the options that it excludes, that
-/// it is required, and with_range its range.
+/// The option's description, and what else the parser knows: the options that it excludes, whether
+/// it is required, and, with `with_range`, its range.
 std::string option_text(const CLI::Option& option, bool with_range);
 
 /// "shmemctl report diff [OPTIONS] BASE NEW"

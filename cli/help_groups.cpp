@@ -1,4 +1,4 @@
-// Under which title --help shows each option and subcommand.
+// The title under which --help shows each option and subcommand.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,7 +74,7 @@ struct Example {
   const char* text;
 };
 
-/// Examples of subcommands whose footers have none.
+/// Examples for subcommands whose footers have no examples.
 constexpr Example examples[] = {
     {"report show", "Example: shmemctl report show put.json"},
     {"report validate", "Example: shmemctl report validate runs/*.json"},

@@ -10,7 +10,7 @@
 
 namespace shmemctl {
 
-/// One comparison of a command: what it compares with, and its part of the report.
+/// The comparison of hosts in a command: the reference, and the comparison's part of the report.
 class HostComparison {
 public:
   /// @param golden_file a report of one good host, "-" for stdin; "": hosts are compared with one

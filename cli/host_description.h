@@ -14,9 +14,10 @@ namespace shmemctl {
 /// The hosts of a job in order of their first PE, which is the leader.
 std::vector<HostPes> hosts_of_job(const Placement& placement);
 
-/// Describes this host. @param node as the job uses it, with its mapping, whose PEs are numbered
-/// from 0 @param node_pes PEs of the host's first node @param machine the node as `hosts` describes
-/// it, read from `sysroot`
+/// Describes this host.
+/// @param node the node as the job uses it, with its mapping, whose PEs are numbered from 0
+/// @param node_pes PEs of the host's first node
+/// @param machine the node as `hosts` describes it, read from `sysroot`
 HostDescription describe_host(const Node& node, const Mapping& mapping,
                               const std::vector<int>& node_pes, const HostPes& place,
                               const Node& machine, const Sysroot* sysroot);

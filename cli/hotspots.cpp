@@ -59,7 +59,7 @@ struct HotspotRun {
   Mapping mapping;
 };
 
-/// The rounds of --watch: the same on every PE, independent of its clock.
+/// The rounds of --watch: the same on every PE, whatever its clock.
 class WatchRounds {
 public:
   explicit WatchRounds(const HotspotFlags& flags);
@@ -70,7 +70,7 @@ private:
   double every_s_, left_s_, length_s_ = 0;
 };
 
-/// The name of this machine, or of the one whose tree it is.
+/// The name of this machine, or of the machine that the recorded tree is from.
 std::string host_name(const Sysroot& sysroot) {
   if (!sysroot.live()) {
     const auto recorded = sysroot.read_line("/proc/sys/kernel/hostname");
@@ -103,7 +103,7 @@ void read_node(HotspotRun& run) {
   run.mapping = map_nics(node, mapping_request(run.options, node));
 }
 
-/// How the run watched, for the report.
+/// The parameters of the watch, for the report.
 WatchFacts facts_of(const HotspotRun& run, const HotspotWatch& watch, const char* mode) {
   WatchFacts facts;
   facts.mode = mode;
@@ -136,9 +136,9 @@ bool WatchRounds::next() {
   return true;
 }
 
-// Under a launcher: the machines of a job side by side.
+// Under a launcher: all machines of a job together.
 
-/// One PE of a job that watches.
+/// One PE of a job that watches its NICs.
 class JobWatch {
 public:
   JobWatch(HotspotRun& run, Bootstrap& bootstrap)
@@ -313,7 +313,7 @@ ExitCode run_hotspots_job(const Context& context, const HotspotFlags& flags) {
 constexpr double timeout_poll_s = 0.1; ///< --timeout may end a command this much late
 constexpr double report_every_s = 1;   ///< interval of checkpoints, in case the run dies
 
-/// The node and its mapping into the report.
+/// Adds the node and its mapping to the report.
 void describe(HotspotRun& run) {
   read_node(run);
   const Node& node = run.source.node;
@@ -330,7 +330,7 @@ Hotspots hotspots_of(const HotspotRun& run, const NodeTotals& totals) {
   return hotspots;
 }
 
-/// The report as it would be if the run ended now.
+/// The report of the run so far.
 void put(HotspotRun& run, const NodeTotals& totals, const WatchFacts& facts) {
   Report& report = run.session.report();
   report.findings.clear();
@@ -526,7 +526,8 @@ namespace {
 
 constexpr const char* default_watch_s = "1";
 
-/// Whether a word is the value of the flag before it, and no flag: "-1" is a wrong value.
+/// Whether a word is the value of the preceding flag, not a flag itself; "-1" counts as an invalid
+/// value.
 bool is_value(const std::string& word) {
   return !starts_with(word, "-") ||
          (word.size() > 1 &&
@@ -534,7 +535,7 @@ bool is_value(const std::string& word) {
 }
 
 /// "--watch -D 10" -> "--watch 1 -D 10", up to the command of --during, whose words are its own.
-/// The parser has no option with a value that may be left out: it would take a word that follows.
+/// The parser does not support an optional value: it would take the next word as the value.
 std::vector<std::string> with_watch_interval(std::vector<std::string> arguments,
                                              std::ptrdiff_t first) {
   const auto end = std::find(arguments.begin() + first, arguments.end(), "--during");

@@ -40,7 +40,7 @@ struct InspectFlags {
   std::shared_ptr<SourceFlags> source = std::make_shared<SourceFlags>();
 };
 
-/// The inspected machine, or a recorded one with what was found on the machine itself.
+/// The inspected machine: this one, or a recorded one with the results that were recorded on it.
 struct InspectSource {
   std::unique_ptr<Sysroot> sysroot;
   std::optional<gather::LiveResults> recorded;
@@ -58,7 +58,7 @@ InspectSource open_source(const InspectFlags& flags, const Options& options) {
     const std::string root = options.text("SYSROOT");
     source.sysroot = std::make_unique<Sysroot>(root.empty() ? "/" : root);
   }
-  // It is of all processes together.
+  // The recorded results are about all processes, so they are used only with --all.
   if (flags.all)
     source.recorded = gather::recorded_results(*source.sysroot);
   return source;
@@ -115,7 +115,7 @@ nlohmann::json processes_of(const inspect::Inspection& found, const Options& opt
       found, [&hide](std::vector<std::string> words) { return hide(std::move(words)); });
 }
 
-/// The report as it would be if the run ended now.
+/// The report of the run so far.
 void put(Session& session, const inspect::Inspection& found, const Options& options,
          const InspectSource& source) {
   const Sysroot& sysroot = *source.sysroot;
@@ -174,9 +174,9 @@ ExitCode inspect_repeatedly(Session& session, const Context& context, const Insp
   }
 }
 
-// Under a launcher: the nodes of a job side by side.
+// Under a launcher: all nodes of a job together.
 
-/// One PE of a job that inspects: the first of each machine looks, PE 0 shows all.
+/// One PE of a job that inspects: the first PE of each machine inspects it, PE 0 shows all results.
 class JobInspector {
 public:
   JobInspector(Session& session, const Context& context, const InspectFlags& flags,
@@ -216,7 +216,7 @@ public:
                   << findings_text(session_.report().findings, style) << '\n'
                   << std::flush;
       more = more && (!leads() || require_stdout());
-      // Clocks differ, so PE 0 decides for all.
+      // Clocks differ, so PE 0 decides for all PEs.
       bootstrap_.broadcast(&more, sizeof more, 0, deadline());
       if (more)
         std::this_thread::sleep_until(began + every);
@@ -231,7 +231,7 @@ private:
         options_.number("TIMEOUT") + flags_.window_s + flags_.watch_s.value_or(0)));
   }
 
-  /// Collective: inspects the processes of all machines. The report contains that of PE 0.
+  /// Collective: inspects the processes of all machines. On PE 0, the report contains the result.
   void round() {
     std::optional<inspect::HostInspection> own;
     if (looks_) {

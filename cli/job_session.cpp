@@ -52,8 +52,8 @@ JobHosts gather_hosts(Runtime& runtime, const Options& options) {
   });
 }
 
-/// What one world reports to the others of an INIT_MODE with several: at most about 1 MiB, the
-/// limit of a gathered text.
+/// The report of one world to the others, with an INIT_MODE of several worlds: at most about 1 MiB,
+/// the limit of a gathered text.
 std::string world_text(const Findings& findings, ExitCode code) {
   constexpr std::size_t max_findings = 200, max_bytes = 1500;
   nlohmann::json list = nlohmann::json::array();
@@ -64,7 +64,7 @@ std::string world_text(const Findings& findings, ExitCode code) {
   return json_line({{"code", static_cast<int>(code)}, {"findings", list}});
 }
 
-/// Adds what another world reported; returns its exit code.
+/// Adds the findings of another world; returns its exit code.
 ExitCode read_world(const std::string& text, int world, Findings& to) {
   const nlohmann::json record = try_from_json_line(text);
   try {
@@ -103,8 +103,8 @@ void JobSession::watch_failure_detector(FailureDetector* failure_detector) {
   failure_detector_ = failure_detector;
 }
 
-/// A launcher ends all PEs when it has lost one: then the report must name the loss, whose notice
-/// may arrive a little later than the signal.
+/// A launcher ends all PEs when it has lost one. The report must then name the loss, although the
+/// notice of it may arrive a little later than the signal.
 void JobSession::interrupted(int signal) {
   const std::string interruption = "interrupted by " + signal_name(signal);
   const Error error(ExitCode::interrupted, "run", "finish", interruption, "run it again");
@@ -238,7 +238,7 @@ void JobSession::show_nics() const {
     std::cout << text << '\n' << std::flush;
 }
 
-/// The worlds are independent, but the exit code is that of the job: the same on all PEs.
+/// The worlds are independent, but the exit code is the job's, so it must be the same on all PEs.
 ExitCode JobSession::join_worlds(ExitCode code) {
   Runtime* const runtime = runtime_.load();
   if (!runtime || !runtime->is_part_of_job())
@@ -263,8 +263,8 @@ ExitCode JobSession::join_worlds(ExitCode code) {
   return code;
 }
 
-/// Findings are PE 0's. Those of severity error have a part in `code` already; only a lower
-/// --fail-on, which all PEs have, makes it ask.
+/// Only PE 0 has findings. Those of severity error already influence `code`; PEs exchange results
+/// only if --fail-on, which is the same on all PEs, is lower.
 ExitCode JobSession::with_findings(ExitCode code) {
   Runtime* const runtime = runtime_.load();
   if (report_.fail_on == Severity::error || !runtime)
@@ -353,7 +353,7 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
     ExitCode code = ExitCode::ok;
     try {
       session.end_bring_up();
-      // In a job of several worlds one PE prints, not the first one of each.
+      // In a job of several worlds, only one PE prints, not the first PE of each world.
       if (runtime.bootstrap().rank() == 0)
         session.lead();
       else
@@ -390,7 +390,7 @@ void add_job_options(CLI::App& command, Context& context) {
         "IB_TRAFFIC_CLASS", "IB_ATOMICS", "EMULATED_HCA_OVER", "LIBFABRIC_PROVIDER",
         "LIBFABRIC_PROFILE", "HEAP", "GPUS", "DEVICE_PATH"})
     add_option(command, context, name);
-  // Which NICs its PEs use. A job knows its world and its PEs by itself.
+  // Options for the NICs that PEs use. World and PEs are those of the job, so they have no option.
   for (const std::string& name : mapping_option_names())
     if (name != "WORLD" && name != "PES_PER_NODE" && name != "GPUS" && name != "REMOTE_TRANSPORT")
       add_option(command, context, name);

@@ -27,8 +27,8 @@ public:
   /// Construct before any thread is started: it blocks signals.
   JobSession(const Context& context, const Options& options);
 
-  /// Names the current step. A step may take half as long again as --timeout, which limits each
-  /// wait in it: then a call that hangs ends the process.
+  /// Names the current step. --timeout limits each wait in a step. If the whole step takes 1.5
+  /// times as long, a call in it hangs, and the process is ended.
   void step(const std::string& name);
   /// The launcher says that this is PE 0: from now on the report is written, however the run ends.
   /// lead() refuses a file that cannot be written, while all PEs can still be notified.
@@ -50,10 +50,10 @@ public:
   bool wants_text() const;
 
   Report& report() { return report_; }
-  /// Saves the report as it is written if the run dies now.
+  /// Saves the report, which is written in this state if the run dies.
   void checkpoint() { output_.update(report_); }
-  /// A checkpoint of the results alone, for a step that has many: connections are as many as pairs
-  /// of PEs.
+  /// A checkpoint of the results alone, for a step that has many: a full copy would include a
+  /// connection for each pair of PEs.
   void checkpoint_results() { output_.update_results(report_.results); }
   /// PE 0: prints a summary of what the NICs of all hosts carried, if text is wanted.
   void show_nics() const;
@@ -63,10 +63,10 @@ public:
   /// Ends the run with this error: writes the report as `incomplete`, unless conclude() was
   /// reached. A failure to do so is printed.
   void died(const Error& error);
-  /// Used to tell the other PEs when a step hangs or a signal ends this process; nullptr: not at
-  /// all.
+  /// Used to notify the other PEs when a step hangs or a signal ends this process; nullptr: no
+  /// notice.
   void watch_failure_detector(FailureDetector* failure_detector);
-  /// The runtime by which the verdicts of all worlds are gathered; nullptr: none.
+  /// The runtime that gathers the exit codes of all worlds; nullptr: none.
   void watch(Runtime* runtime) { runtime_ = runtime; }
 
 private:
@@ -116,9 +116,9 @@ using JobBody = std::function<ExitCode(JobSession&, Runtime&, const Options&)>;
 /// announcement of phases are filled in here
 ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body);
 
-/// Of a job that other launchers than `run` have started, which passes on one of equal errors by
-/// itself: brings up as much of the runtime as it takes to tell the other PEs of an error that this
-/// one met before its bring-up, so that one PE prints it. Waits 10 s if they do not connect.
+/// For an error that this PE met before its bring-up, in a job that was not started by `run` (which
+/// itself prints only one of equal errors): brings up as much of the runtime as is needed to tell
+/// the other PEs, so that only one PE prints it. Waits at most 10 s for them to connect.
 /// @return whether a PE has printed it
 bool share_error(const Context& context, const Error& error);
 

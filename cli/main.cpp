@@ -83,11 +83,11 @@ void add_common_flags(CLI::App& app, Context& context) {
   add_option(app, context, "LOG_SUBSYSTEMS");
 }
 
-/// Whether rank 0 prints an error in the command line, which all processes of a job have, so that
-/// this one need not. `run` prints one of them. Other launchers may end the job when its first
-/// process fails: this one waits for that, or rank 0 might be ended before it has printed anything.
-/// A process that is not ended within two seconds prints it itself, except under launchers
-/// that let the others live.
+/// Whether rank 0 prints an error in the command line, which all processes of a job have in common,
+/// so that this process does not have to. `run` prints only one of them. Other launchers may end
+/// the job when its first process fails: this process waits for that, because otherwise rank 0
+/// might be ended before it has printed anything. A process that is not ended within two seconds
+/// prints the error itself, except under launchers that do not end the other processes.
 bool rank_0_prints_it(const Context& context) {
   constexpr int patience_ms = 2000;
   const std::string launcher = launcher_name(context.environment);
@@ -117,17 +117,17 @@ bool put_host(std::string& path) {
     return false;
   std::string host(256, '\0');
   host.resize(::gethostname(host.data(), host.size() - 1) == 0 ? host.find('\0') : 0);
-  std::replace(host.begin(), host.end(), '/', '_'); // a name may hold anything
+  std::replace(host.begin(), host.end(), '/', '_'); // a name may contain any character
   for (std::size_t at = first; at != std::string::npos; at = path.find("%h", at + host.size()))
     path.replace(at, 2, host.empty() ? "localhost" : host);
   return true;
 }
 
-/// --timeout limits the reading of files, configuration files among them.
+/// --timeout limits the reading of files, including configuration files.
 double input_limit_s(const Context& context) {
   const Options options(context.environment, context.command_line);
   const double seconds = options.number("TIMEOUT");
-  // the command line's parser refuses it in a moment
+  // the command line's parser rejects it later
   return options.value("TIMEOUT").problem.empty() ? seconds : 0;
 }
 
@@ -141,8 +141,8 @@ void warn_of_ignored_variables(const Environment& environment) {
             "the code that it runs");
 }
 
-/// Once per job: `run` and `hotspots --during` have warned before they start what they start, and
-/// of other launchers' processes rank 0 does. `env` has them among its findings.
+/// Prints the warnings once per job: `run` and `hotspots --during` warn before they start other
+/// processes; under other launchers, rank 0 warns. `env` reports them as findings.
 void warn_of_unknown_variables(const Context& context) {
   const Environment& environment = context.environment;
   if (context.quiet || context.shows_environment || launcher_name(environment) == "run" ||
@@ -201,7 +201,7 @@ void build(CLI::App& app, Context& context) {
   set_help_groups(app);
 }
 
-/// The words for the parser, in their order.
+/// The words for the parser, in the order of the command line.
 std::vector<std::string> parser_words(const CLI::App& app, Context& context) {
   return without_separator(
       app, take_watched_command(app, context,
@@ -210,7 +210,7 @@ std::vector<std::string> parser_words(const CLI::App& app, Context& context) {
 
 void parse(CLI::App& app, Context& context) {
   std::vector<std::string> words = parser_words(app, context);
-  std::reverse(words.begin(), words.end()); // as the parser takes them
+  std::reverse(words.begin(), words.end()); // the parser expects the reverse order
   app.parse(std::move(words));
 }
 

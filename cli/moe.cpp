@@ -33,14 +33,15 @@ bool has_equal_nodes(const Placement& placement) {
   return placement.equal_pes_per_node && placement.distribution == Distribution::block;
 }
 
-/// Whether no rank forwards rows: because the user says so, or because nodes differ, so that not
-/// every rank has one with the same local index on each node.
+/// Whether no rank forwards rows: because the user requests it, or because nodes have different
+/// numbers of ranks or no consecutive ranks, so that not every rank has a counterpart with the same
+/// local index on each node.
 bool sends_directly(const Placement& placement, const moe::Request& request) {
   return request.flat || !has_equal_nodes(placement);
 }
 
-/// Ranks per node, where rows between nodes are forwarded by the rank with the same local index on
-/// the other node; else all ranks.
+/// Ranks per node, if rows between nodes are forwarded by the rank with the same local index on the
+/// other node; else the number of all ranks.
 int node_ranks_of(const Placement& placement, const moe::Request& request) {
   if (placement.n_nodes() == 1 && request.flat)
     throw bad_moe("--flat needs several nodes, and this job has one",
@@ -73,7 +74,7 @@ void require_tunable(const MoeFlags& flags) {
                   "run --tune without them, then pass the settings it prints");
 }
 
-/// What cannot go before a timed call, or would be hidden by it.
+/// Rejects flags for the start of timed calls that are impossible, or whose effect would be hidden.
 void require_start(const MoeFlags& flags) {
   const moe::CallStart& start = flags.start;
   const char* const flag = start.kernels_only ? "--kernels-only" : "--flush-l2";
@@ -147,7 +148,8 @@ void require_settings(Runtime& runtime, const MoeFlags& flags, const moe::Setup&
                     "omit it, or let --tune find valid settings");
 }
 
-/// The rows that are no phase of another one. What their names say is no column.
+/// The rows that are not a phase of another row. Their usual phase names are removed, so that they
+/// need no column.
 std::vector<ResultRow> whole_calls(const std::vector<ResultRow>& rows) {
   std::vector<ResultRow> whole;
   for (const ResultRow& row : rows) {
@@ -162,7 +164,7 @@ std::vector<ResultRow> whole_calls(const std::vector<ResultRow>& rows) {
   return whole;
 }
 
-/// Collective. What others did with the CPU of each PE; nothing of PEs that are lost.
+/// Collective. How other processes used the CPU of each PE; empty for lost PEs.
 std::vector<bench::Interference> gather_interference(Runtime& runtime,
                                                      const bench::Interference& own) {
   std::vector<bench::Interference> all;
@@ -331,7 +333,7 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
                               runtime.n_pes()),
                   fmt::format("pass PE 0 to {}", runtime.n_pes() - 1));
   require_absent(flags, runtime.n_pes());
-  std::vector<moe::MoePath> paths; // paths by point
+  std::vector<moe::MoePath> paths; // by point
   for (const moe::PointRequest& point : points) {
     paths.push_back(moe::require_backend(runtime, flags.kind(), point.setup));
     require_settings(runtime, flags, point.setup, paths.back());
@@ -345,7 +347,7 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
   describe_job(runtime, context, options, session.report());
   describe_run(runtime, pinning, session.report());
   begin_step(runtime, session, "measuring the links between the GPUs");
-  bench::Point exchange; // all pairs of ranks, because rows go between all of them
+  bench::Point exchange; // all pairs of ranks, because rows move between all of them
   exchange.traffic = bench::Traffic::all_to_all;
   bench::LinkMeter meter(runtime);
   const bench::LinkMeasurement link =
@@ -395,7 +397,7 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
   const auto recorded = read_recorded(flags.request);
   if (flags.effort.absent)
     require_absent(flags, moe::max_ranks);
-  // Errors that need no job to be found end the run here, before there is one.
+  // Errors that can be found without a job end the run here, before the job starts.
   const int ranks = recorded ? recorded->shape.n_ranks : 1;
   const auto points = moe::points_of(flags.request, recorded, ranks, ranks, recorded.has_value());
   if (!flags.record.empty() && points.size() > 1)

@@ -32,7 +32,7 @@ struct MoeFlags {
 void add_moe_flags(CLI::App& command, MoeFlags& flags);
 
 /// Whether a command line of this program, from the subcommand on, is a moe run that continues
-/// without lost PEs.
+/// after it loses PEs.
 bool moe_allows_loss(const std::vector<std::string>& words);
 
 /// The error for invalid flags of moe.

@@ -25,12 +25,12 @@ namespace {
 using Body = std::function<ExitCode(Session&, const Options&)>;
 
 constexpr double node_slack_s =
-    15; ///< how long hosts wait for another one's report beyond --timeout
+    15; ///< how long hosts wait beyond --timeout for another host's report
 /// A gathered text is limited to 1 MiB, and PE 0 receives all texts of a round.
 constexpr std::size_t piece_bytes = std::size_t{128} << 10;
 constexpr std::uint64_t max_bytes = std::uint64_t{64} << 20;
 
-/// What one host found.
+/// The result of one host.
 struct HostOutcome {
   std::string host;
   std::vector<int> pes;
@@ -205,7 +205,7 @@ private:
     }
   }
 
-  /// What is to be said of all hosts together: a report of nothing else.
+  /// The comparison of all hosts, as a report that contains nothing else.
   Report compare(const std::vector<HostOutcome>& outcomes) const {
     Report together;
     if (comparison_ == nullptr)

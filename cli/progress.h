@@ -1,4 +1,4 @@
-// The present step of a run, for somebody who waits for the run.
+// Shows the current step of a run to a user who waits for it.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ namespace shmemctl {
 /// or TERM=dumb, nor in a job of several processes.
 bool wants_status_line(const Context& context);
 
-/// Shows the steps of a run in a status line on stderr; in a process that `run` started, in that of
-/// `run`; or nowhere.
+/// Shows the steps of a run in a status line on stderr (in a process that `run` started, in the
+/// status line of `run`), or not at all.
 class Progress {
 public:
   /// Construct after signals are blocked: it may start a thread.

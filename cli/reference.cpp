@@ -1,6 +1,6 @@
-// `shmemctl reference`: the pages of docs/reference and the man pages, made from the parser that
-// parses, the option table, the finding table, the table of bench cases and the report's schema.
-// scripts/generate_reference.sh runs it; a test fails when docs/reference is older than the
+// `shmemctl reference`: the pages of docs/reference and the man pages, generated from the program's
+// own parser, the option table, the finding table, the table of bench cases and the report's
+// schema. scripts/generate_reference.sh runs it; a test fails when docs/reference is older than the
 // program.
 #include <algorithm>
 #include <filesystem>
@@ -458,7 +458,7 @@ void write_man(const CLI::App& root, const std::filesystem::path& folder) {
 void add_reference(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "reference", "Write the reference of this program into a folder, as Markdown or man pages");
-  command->group(""); // for those who build and package the program
+  command->group(""); // hidden from help: for those who build and package the program
   auto format = std::make_shared<std::string>();
   auto folder = std::make_shared<std::string>();
   command->add_option("format", *format, "markdown or man")

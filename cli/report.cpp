@@ -34,9 +34,9 @@ namespace shmemctl {
 
 namespace {
 
-/// While one exists, --timeout applies: when it passes, one line says what was being done, and the
-/// process ends with exit code 124, whatever its other threads wait for (a pipe without a writer, a
-/// file system that hangs).
+/// Applies --timeout while it exists: when that time has passed, prints a line about the current
+/// phase and ends the process with exit code 124, whatever its other threads wait for (a pipe
+/// without a writer, a file system that hangs).
 class ReportDeadline {
 public:
   explicit ReportDeadline(const Context& context);
@@ -47,13 +47,13 @@ public:
     progress_.say(words);
   }
   void reading(const std::string& path) { phase("reading " + (path == "-" ? "stdin" : path)); }
-  /// The first of them is named.
+  /// The message names the first of the files.
   void reading(const std::vector<std::string>& paths) {
     reading(paths.front() + (paths.size() > 1 ? ", ..." : ""));
   }
 
 private:
-  InputLimit no_limit_{0}; ///< this one prints the message, once
+  InputLimit no_limit_{0}; ///< the deadline's own message is the only one
   Progress progress_;
   Watchdog watchdog_;
 };
@@ -79,8 +79,8 @@ constexpr const char* threshold_help =
     "  hotspots[device=mlx5_1].utilisation<=0.7     hotspots[kind=node].imbalance<=1.5\n"
     "  findings[severity=error]==0     findings[id=nic-*]==0     checks[status=warning]<=2\n";
 
-/// --fail-on on the command line is about the findings in the reports, too: none of its severity or
-/// a higher one.
+/// --fail-on on the command line also applies to the findings in the reports: none may have its
+/// severity or a higher one.
 std::vector<Threshold> of_severities(const Context& context) {
   const auto given = context.command_line.find("FAIL_ON");
   const std::optional<Severity> least =
@@ -208,7 +208,7 @@ ExitCode diff(Context& context, const DiffFlags& flags, const ThresholdFlags& th
                       "pass a file name for one of them");
   return with_session(context, [&](Session& session, const Options&) {
     session.phase("reading " + flags.base + " and " + flags.other);
-    // Files are read in parallel; errors of BASE are reported first, whichever is read first.
+    // Files are read in parallel; errors of BASE are reported first, whichever file is read first.
     auto reading = std::async(std::launch::async, [&] { return load_reports({flags.base}); });
     std::optional<std::vector<LoadedReport>> other;
     std::exception_ptr problem;
@@ -290,7 +290,7 @@ void add_report_diff(CLI::App& report, Context& context) {
       [flags, base, other] {
         flags->nodes = true;
         for (CLI::Option* const each : {base, other})
-          each->required(false); // one report may be of several hosts
+          each->required(false); // one report may contain several hosts
       },
       "Compare the hosts of all reports, which should be alike (`doctor`, `check`, or a job's)");
   command

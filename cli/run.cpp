@@ -118,10 +118,10 @@ ExitCode run_job(const Context& context, const RunFlags& flags, const CLI::App& 
   require_flags_after_command(context);
   const LaunchRequest request = launch_request(context, flags, app, command);
   LaunchResult result = launch(request);
-  // If the program is not ours, only what the library prints is known to be the reason.
+  // If the program is not ours, only messages of the library are known to be the reason.
   const bool own = !request.program.empty();
   const bool printed = (own || result.error_shown) && all_printed_the_same_failure(result);
-  // The PEs have printed why the job failed. How the first one ended is a note to that.
+  // The PEs have printed why the job failed. The end of the first one is only a note.
   const bool is_note = result.error_shown && !result.timed_out;
   if (is_note)
     for (PeEnd& end : result.ends)

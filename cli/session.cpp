@@ -287,8 +287,8 @@ bool run_gpu_links(Session& session, const NodeSource& source) {
 
 namespace {
 
-/// A check's result, or, of a recorded node, what it was there: the machine itself had more to ask
-/// than its files.
+/// A check's result; for a recorded node, the result that was recorded on the machine itself, which
+/// can be examined in more ways than its files.
 CheckResult result_of(const CheckOutcome& outcome,
                       const std::optional<gather::LiveResults>& recorded) {
   if (recorded)
@@ -335,7 +335,7 @@ void run_doctor(Session& session, const NodeSource& source, const Environment& e
     report.hosts = nlohmann::json::array({described_host(source.node, source.sysroot.get())});
   const auto keep = [&](const CheckOutcome& outcome) {
     const Check& check = *outcome.check;
-    // A log that is named is newer than what was recorded of it.
+    // An explicitly named log is newer than the recorded results about the kernel log.
     const bool newer = kernel_log != nullptr && check.group == "kernel-log";
     const CheckResult result = newer ? outcome.result : result_of(outcome, recorded);
     report.checks.push_back({check.id, check.title, to_string(result.status), result.reason,

@@ -49,7 +49,7 @@ public:
   }
   /// From now on something else has the terminal: no status line until the next phase.
   void leave_terminal() { progress_.say(""); }
-  /// Replaces --timeout by another deadline, counted from now; empty: none.
+  /// Replaces --timeout by another deadline, counted from now; empty: no deadline.
   void set_deadline(std::optional<double> seconds);
 
   Report& report() { return report_; }
@@ -59,7 +59,7 @@ public:
   bool wants_text() const;
   /// Sets the end time, writes the files and prints the report's text; the exit code is 1 if there
   /// is a finding of the severity of --fail-on or more.
-  /// @param otherwise the exit code if there is none
+  /// @param otherwise the exit code if there is no such finding
   ExitCode finish(ExitCode otherwise = ExitCode::ok);
   /// As finish(), for an aborted run: the report is `incomplete`, with this code.
   ExitCode finish_early(ExitCode code);
@@ -105,8 +105,8 @@ ExitCode with_bootstrap(Context context, const std::function<ExitCode(BootstrapS
 /// An empty report of this run.
 Report new_report(const Context& context, const Options& options);
 
-/// The report's entry of the host that `node` was read from: host_json(), and the host's facts
-/// where the machine itself was read.
+/// The report's entry of the host that `node` was read from: host_json(), and the host's facts if
+/// the machine itself was read.
 /// @param sysroot null for a recorded file
 nlohmann::json described_host(const Node& node, const Sysroot* sysroot);
 
@@ -115,26 +115,26 @@ void put_node(const Node& node, const Mapping& mapping, Report& report);
 
 /// Prints findings on stderr when the report's text is not printed, two lines each: with --quiet
 /// the errors and what --fail-on makes a failure; with --csv -, whose table has no findings, also
-/// the warnings; with --json - none, because the document has them all.
+/// the warnings; with --json -, no findings, because the document has them all.
 void print_findings_without_text(const Context& context, const Findings& findings,
                                  Severity fail_on);
 
-/// Format of text on this terminal.
+/// The style of text for this terminal.
 TextStyle text_style(const Context& context, const Options& options);
 
-/// mapping_request() of the node; with the release of NVSHMEM that a recorded node has, unless the
+/// mapping_request() of the node; uses the NVSHMEM release that a recorded node states, unless the
 /// options name one.
 MappingRequest mapping_request(const Options& options, const NodeSource& source);
 
 /// The steps of topo and doctor, which check runs one after the other.
 void run_topo(Session& session, const Options& options, const NodeSource& source);
-/// Adds the finding pcie-acs of doctor, where the bridges between the devices can be read: the
+/// Adds the finding pcie-acs of doctor, if the bridges between the devices can be read: the
 /// distances say how near devices are, not whether the bridges let them exchange data directly.
 void add_redirects(Session& session, const NodeSource& source, const Environment& environment);
 /// Copies between every ordered pair of the machine's GPUs; nothing if it has fewer than two.
 /// @return whether there was something to measure
 bool run_gpu_links(Session& session, const NodeSource& source);
-/// @param kernel_log what is read in place of the machine's own kernel log; null: its own
+/// @param kernel_log a text that is read instead of the machine's kernel log; null: the kernel log
 /// @param python     the Python environment whose packages are checked; "": the active one
 void run_doctor(Session& session, const NodeSource& source, const Environment& environment,
                 const std::vector<std::string>& only, const std::vector<std::string>& skip,

@@ -36,7 +36,7 @@ bool nobody_reads(int descriptor) {
   return ::poll(&end, 1, 0) == 1 && (end.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-/// `srun --pty` and `mpiexec.hydra` give a process a terminal only if they have one themselves.
+/// `srun --pty` and `mpiexec.hydra` give a process a terminal only if they themselves have one.
 bool launcher_makes_terminals(const Environment& environment) {
   return set(environment, "OMPI_COMM_WORLD_SIZE") || set(environment, "PRTE_LAUNCHED");
 }
@@ -87,8 +87,8 @@ void hold_standard_descriptors() {
 
 void outlive_reader_of_stdout() {
   outlives_reader = true;
-  // Writers of stdout are in many places, and so are those of stderr, which has often gone with it.
-  // A handler, because SIG_IGN would be inherited.
+  // A process-wide setting, because many places write to stdout, and to stderr, whose reader often
+  // goes away at the same time. A handler, because child processes would inherit SIG_IGN.
   struct sigaction action {};
   if (::sigaction(SIGPIPE, nullptr, &action) != 0 || action.sa_handler != SIG_DFL)
     return;

@@ -12,7 +12,7 @@ namespace shmemctl {
 /// any job of several processes, no descriptor counts as a terminal.
 bool is_terminal(int descriptor, const Environment& environment);
 
-/// Columns of the terminal on stdout; 0 if it is not a terminal, or unknown.
+/// Columns of the terminal on stdout; 0 if stdout is not a terminal, or the width is unknown.
 int terminal_width(const Environment& environment);
 
 /// Columns of --help: those of the terminal on stdout, else COLUMNS, else 80; at most 100, because

@@ -70,7 +70,7 @@ struct Synonym {
   const char* meant;
 };
 
-/// What the same option is called in other programs.
+/// Names of the same options in other programs.
 constexpr Synonym subcommand_synonyms[] = {
     {"bandwidth", "bench"},  {"bw", "bench"},
     {"latency", "bench"},    {"lat", "bench"},
@@ -180,7 +180,8 @@ std::string meant_flag(const Chain& chain, const std::string& flag) {
 
 constexpr std::size_t max_takers = 4;
 
-/// For an option before any subcommand, or without one: the option of a subcommand that it may be.
+/// For an unknown option without a subcommand before it: the options of subcommands that may be
+/// meant.
 std::string meant_of_subcommand(const Chain& chain, const std::string& flag) {
   if (chain.size() > 1)
     return "";
@@ -273,7 +274,7 @@ UsageError unknown_value(const std::string& name, const std::string& value,
           suggestion(similar_names(value, named)) + "use one of " + join(named, ", ")};
 }
 
-/// The parser takes no "1e3", "1,000", "4K" or "10s" as a number, but these texts mean one.
+/// The parser does not accept "1e3", "1,000", "4K" or "10s" as a number, but these texts mean one.
 std::optional<double> meant_number(std::string text, bool integer) {
   text.erase(std::remove(text.begin(), text.end(), ','), text.end());
   if (const auto number = parse_number(text))
@@ -315,7 +316,7 @@ UsageError out_of_range(const std::string& name, const std::string& value,
   return usage;
 }
 
-/// The row of the option table behind a flag, if it is one of the table's.
+/// The row of the option table for a flag, if the table has it.
 const OptionSpec* table_row(const CLI::Option& option) {
   for (const OptionSpec& spec : option_table()) {
     std::string flag = lower(spec.name);
@@ -343,7 +344,7 @@ std::string example_of(const CLI::Option& option) {
   return flags.empty() ? argument_name(option) : flags.front() + " " + value_name(option);
 }
 
-/// What is wrong with the value of this option; nothing if the message is about something else.
+/// What is wrong with the value of this option; empty if the message is about something else.
 std::optional<UsageError> wrong_value(const CLI::Option& option, const CLI::ParseError& error,
                                       const std::string& help) {
   const std::string name = option.get_name();
@@ -380,7 +381,7 @@ std::optional<UsageError> wrong_value(const CLI::Option& option, const CLI::Pars
   return std::nullopt;
 }
 
-/// `run` wants its number of PEs before the command, and in its own spelling.
+/// `run` requires its number of PEs before the command, and in its own spelling.
 std::string fix_of_run(const std::vector<std::string>& rest, const std::string& otherwise) {
   if (rest.empty())
     return otherwise;
@@ -469,7 +470,7 @@ UsageError describe_usage_error(const CLI::App& app, const CLI::ParseError& erro
   if (chain.back()->get_require_subcommand_min() > 0 && argument != rest.end() &&
       argument == rest.begin())
     return unknown_subcommand(chain, *argument);
-  const bool runs = command == "shmemctl run"; // arguments that `run` leaves over are the command's
+  const bool runs = command == "shmemctl run"; // arguments unknown to `run` are the command's
   if (const auto flag = std::find_if(rest.begin(), rest.end(), is_option);
       flag != rest.end() && (!runs || flag == rest.begin()))
     return unknown_option(chain, *flag);

@@ -14,7 +14,7 @@ struct UsageError {
 };
 
 /// The application and the subcommands that were recognised, outermost first.
-/// @param app has parsed, perhaps in vain
+/// @param app the application after parsing, which may have failed
 std::vector<const CLI::App*> recognised(const CLI::App& app);
 
 /// Describes why a value of this option was refused, wherever it came from.

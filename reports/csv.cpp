@@ -72,7 +72,7 @@ std::string cell(const json& value) {
                                                     : "";
 }
 
-/// Columns for the parameters of `rows`. Throws if the table would not fit memory.
+/// Columns for the parameters of `rows`. Throws if the table would not fit in memory.
 template <class Rows, class ParamsOf>
 std::set<std::string> parameter_columns(const Rows& rows, const ParamsOf& params_of) {
   std::set<std::string> names;

@@ -77,7 +77,7 @@ std::string ports_of(const json& list, bool with_port) {
   return join(words, ", ");
 }
 
-/// RDMA ports; of a host without any its interfaces.
+/// The RDMA ports of a host; if it has none, its interfaces.
 std::string nics_of(const json& host) {
   const json& hcas = view::list(host, "hcas");
   return hcas.empty() ? ports_of(view::list(host, "interfaces"), false) : ports_of(hcas, true);
@@ -140,7 +140,7 @@ std::string pes_text(const Group& group, const std::string& each) {
   return fold_numbers(group.pes) + ", " + each + " each";
 }
 
-/// The value that more than half of the hosts have; nothing if none has.
+/// The value that more than half of the hosts have; empty if there is no such value.
 std::optional<std::string> usual_value(const std::vector<std::pair<Values, Group>>& groups,
                                        std::size_t column, std::size_t hosts) {
   std::map<std::string, std::size_t> count;
@@ -212,7 +212,7 @@ std::string marked(const HostsTable::Cell& cell) {
   return cell.differs ? text + " *" : text;
 }
 
-/// The columns with a cell that differs, and those that say which hosts these are.
+/// Whether a column has the same value on all hosts and does not identify hosts (name, node, PEs).
 bool is_common(const HostsTable& table, std::size_t column) {
   const std::string& title = table.columns[column];
   return title != titles[name_column] && title != titles[node_column] &&
@@ -251,7 +251,7 @@ std::string hosts_text(const json& hosts, const TextStyle& style) {
     return "";
   const HostsTable table = hosts_table(std::vector<json>(hosts.begin(), hosts.end()));
   if (table.columns.size() < 2)
-    return ""; // names alone
+    return ""; // only the column of names
   const std::size_t rows =
       style.verbose ? table.rows.size() : std::min(table.rows.size(), max_table_hosts);
   TextStyle plain = style;

@@ -33,9 +33,9 @@ struct HostsTable {
 /// @param hosts `hosts` of reports
 HostsTable hosts_table(const std::vector<nlohmann::json>& hosts);
 
-/// The table of a report with several hosts, "" for another one. Where it is wider than
-/// the style's width, what all hosts have in common is above it. Of more than 50 rows the first
-/// ones, with `verbose` all.
+/// The table of a report with several hosts; "" for any other report. If it is wider than the
+/// style's width, values that all hosts have in common are printed above it. Shows the first 50
+/// rows, with `verbose` all.
 std::string hosts_text(const nlohmann::json& hosts, const TextStyle& style);
 
 } // namespace shmemctl

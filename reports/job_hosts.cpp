@@ -20,7 +20,7 @@ constexpr std::size_t max_kinds = 16; ///< kinds of nodes besides that of the fi
 constexpr std::size_t max_bytes = std::size_t{8} << 20;
 constexpr std::size_t piece_bytes = std::size_t{128} << 10;
 
-/// What a leader says at first: its host, and how long the rest of it is.
+/// The first message of a leader: its host, and the length of the rest.
 struct Introduction {
   json host;
   std::string kind;
@@ -60,7 +60,8 @@ std::vector<Kind> kinds_of(const std::vector<std::optional<Introduction>>& hosts
   return kinds;
 }
 
-/// Why topology and mapping of a kind are not sent; "" if they are. @param index of the kind
+/// Why topology and mapping of a kind are not sent; "" if they are.
+/// @param index the number of the kind
 std::string why_left_out(std::size_t index, std::size_t size_bytes) {
   if (index > max_kinds)
     return fmt::format("{} other kinds of nodes are in this report", max_kinds);

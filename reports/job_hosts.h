@@ -32,10 +32,10 @@ struct JobHosts {
 using GatherTexts = std::function<std::vector<std::string>(const std::string&)>;
 
 /// Collective: every PE calls it with the same places. Topology and mapping of each kind of node
-/// other than the first host's are sent once, of at most 16 kinds, and of at most 8 MiB each; what
-/// is left out says so.
+/// other than the first host's are sent once, for at most 16 kinds, and at most 8 MiB each; an
+/// entry whose data are left out gives the reason.
 /// @param pe this PE
-/// @param own of a leader; empty on all others
+/// @param own the leader's description of its host; empty on all other PEs
 /// @return on PE 0; empty elsewhere
 JobHosts gather_job_hosts(const std::vector<HostPes>& places, int pe,
                           const std::optional<HostDescription>& own, const GatherTexts& gather);

@@ -121,8 +121,8 @@ std::string unless_empty(const std::string& name, const std::string& otherwise) 
   return name.empty() ? otherwise : name;
 }
 
-/// The parameters that bench chooses by the size, unless options give them: they are in a name only
-/// where rows would have the same name without.
+/// Parameters that bench derives from the size, unless options set them: a name contains them only
+/// if rows would otherwise have the same name.
 constexpr const char* chosen_by_size = "window";
 
 json without_chosen(json params) {
@@ -132,10 +132,10 @@ json without_chosen(json params) {
   return params;
 }
 
-/// Names of tests that are the same in every run: as short as they can be told apart.
+/// Names of tests that are the same in every run, and as short as is possible without duplicates.
 class Names {
 public:
-  /// @param group whatever else tells rows apart: case, run, hosts
+  /// @param group the other properties that distinguish rows: case, run, hosts
   void learn(const std::string& group, const json& params) { ++seen_[key_of(group, params)]; }
   std::string of(const std::string& group, const json& params) const {
     const auto found = seen_.find(key_of(group, params));
@@ -223,7 +223,7 @@ std::vector<TestCase> tests_of_comparison(const Report& report) {
   return tests;
 }
 
-/// The finding of this threshold; without one, figures.
+/// The message of this threshold's finding; if there is none, the numbers.
 std::string message_of_miss(const Report& report, const json& threshold) {
   const std::string expression = view::scalar(view::member(threshold, "expression")).value_or("");
   for (const Finding& finding : report.findings)
@@ -244,8 +244,8 @@ std::vector<TestCase> tests_of_thresholds(const Report& report) {
   return tests;
 }
 
-/// A test for each port that was watched: its load. A hot one fails where warnings do; otherwise
-/// thresholds decide.
+/// A test for each port that was watched, about its load. A hot port fails if warnings are
+/// failures; otherwise thresholds decide.
 std::vector<TestCase> tests_of_nics(const Report& report) {
   std::vector<TestCase> tests;
   for (const json& port : view::list(report.hotspots, "ports")) {
@@ -267,7 +267,7 @@ std::vector<TestCase> tests_of_nics(const Report& report) {
 }
 
 /// Findings from --fail-on on fail. Warnings below it pass with a remark (system-out), so that they
-/// do not break builds: they include what the source of a topology lacks.
+/// do not break builds: warnings include facts that the source of a topology lacks.
 std::vector<TestCase> tests_of_findings(const Report& report) {
   std::set<std::string> covered{"regression", "row-missing", "threshold-missed"};
   for (const CheckRow& row : report.checks)

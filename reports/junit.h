@@ -8,7 +8,8 @@
 namespace shmemctl {
 
 /// One suite each for results, checks, the rows of a comparison, thresholds, and findings of
-/// severity error that none of these cover. A test fails if it makes the report's exit code 1.
+/// severity error that the other suites do not cover. A test fails if it makes the report's exit
+/// code 1.
 std::string write_junit(const Report& report);
 
 } // namespace shmemctl

@@ -60,8 +60,8 @@ std::set<NetworkPort> ports_here(const Links& links) {
   return ports;
 }
 
-/// The links of one direction, completed by what the other side uses back: known where one of both
-/// has a single port.
+/// The links of one direction, completed by those of the other direction, which is possible if one
+/// of the two sides uses a single port.
 Links completed(const Links& links, const Links& back) {
   const bool known = std::all_of(links.begin(), links.end(), [](const NetworkLink& link) {
     return !link.second.device.empty();
@@ -76,7 +76,7 @@ Links completed(const Links& links, const Links& back) {
   return all;
 }
 
-/// Node pairs of the same links. In those of both directions, either order is possible.
+/// Node pairs with the same links. If `both_ways`, the order of a pair does not matter.
 struct NetworkGroup {
   std::string transport;
   Links links;
@@ -84,13 +84,13 @@ struct NetworkGroup {
   auto operator<=>(const NetworkGroup&) const = default;
 };
 
-/// A group that pairs belong to, and whether they are in it in the other order.
+/// A group that pairs belong to, and whether they belong to it in reverse order.
 struct Membership {
   NetworkGroup group;
   bool turned = false;
 };
 
-/// The groups of pairs whose nodes use these ways to each other.
+/// The groups of pairs whose nodes reach each other by these links.
 std::vector<Membership> memberships_of(const LinksByTransport& there,
                                        const LinksByTransport& back) {
   std::set<std::string> transports;
@@ -105,7 +105,7 @@ std::vector<Membership> memberships_of(const LinksByTransport& there,
     const Links& answered = back_found == back.end() ? none : back_found->second;
     const Links forth = completed(said, answered), again = completed(answered, said);
     if (forth_found != there.end() && back_found != back.end() && mirrored(again) == forth) {
-      const bool turned = again < forth; // one of the two orders for all pairs
+      const bool turned = again < forth; // the same one of the two orders for all pairs
       all.push_back({{name, turned ? again : forth, true}, turned});
       continue;
     }
@@ -125,9 +125,9 @@ struct Block {
   auto operator<=>(const Block&) const = default;
 };
 
-/// Sources with the same targets as one block.
+/// Combines sources with the same targets into one block.
 /// @param pairs sorted, each once
-/// @param closed a source counts among its own targets
+/// @param closed a source is one of its own targets
 std::vector<Block> blocks_of(const std::vector<NodePair>& pairs, bool closed) {
   std::map<Nodes, Nodes> sources; // by their targets
   for (std::size_t first = 0; first < pairs.size();) {
@@ -158,7 +158,7 @@ std::size_t common_nodes(const Block& block) {
   return common.size();
 }
 
-/// Blocks of pairs whose order does not matter: each pair in one block.
+/// Blocks of pairs whose order does not matter; each pair is in one block.
 std::vector<Block> unordered_blocks(const std::vector<NodePair>& pairs) {
   std::vector<NodePair> both = pairs;
   for (const NodePair& pair : pairs)
@@ -408,7 +408,7 @@ std::string networks_text(const std::vector<NetworkRow>& rows,
 
 namespace {
 
-/// Followed by the node's number where several have the name.
+/// The name, followed by the node's number if several nodes have the name.
 std::vector<std::string> distinct_node_names(std::vector<std::string> names) {
   std::map<std::string, int> count;
   for (const std::string& name : names)
@@ -422,7 +422,7 @@ std::vector<std::string> distinct_node_names(std::vector<std::string> names) {
 } // namespace
 
 std::vector<std::string> node_names_of(const json& hosts) {
-  constexpr double max_nodes = 1 << 20; // a report may say anything
+  constexpr double max_nodes = 1 << 20; // a report may contain any number
   std::vector<std::string> names;
   if (!hosts.is_array())
     return names;

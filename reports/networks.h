@@ -24,10 +24,10 @@ struct NetworkLink {
   auto operator<=>(const NetworkLink&) const = default;
 };
 
-/// Pairs of nodes that are alike: each node of `first` with each other one of `second`.
+/// Node pairs with the same links: each node of `first` with each other node of `second`.
 struct NetworkRow {
   std::string transport;          ///< "libfabric"
-  std::vector<NetworkLink> links; ///< sorted; none for a transport that names no ports
+  std::vector<NetworkLink> links; ///< sorted; empty for a transport that names no ports
   std::vector<int> first, second; ///< numbers of nodes in the job, ascending
   bool both_ways = true;          ///< false: only what `first` sends to `second`
   std::size_t pairs = 0;          ///< pairs of nodes, each counted once
@@ -47,24 +47,26 @@ struct NetworkUse {
 };
 
 /// All pairs of nodes, in as few rows as their links allow; a pair whose PEs use several
-/// transports is in a row of each. Where only the other side tells its ports, they are taken from
-/// what it uses in the other direction.
-/// @param n_nodes of the job; uses of other nodes, and of a node itself, do not count
+/// transports is in a row of each. If only the other side reports its ports, they are taken from
+/// the links that it uses in the other direction.
+/// @param n_nodes number of nodes of the job; uses that involve other nodes, or a node and itself,
+/// are ignored
 std::vector<NetworkRow> network_rows(const std::vector<NetworkUse>& uses, int n_nodes);
 
 /// "eth0 <-> enp5s0"; ports that all reach each other in short: "mlx5_[0-7] <-> mlx5_[0-7]".
 std::string links_text(const NetworkRow& row);
 
 /// A table: between which nodes, how many pairs, transport, ports on both sides. "" without rows.
-/// Of more than 50 rows the first ones, with `verbose` all.
-/// @param node_names by number; a node that is not there is called by its number
+/// Shows the first 50 rows, with `verbose` all.
+/// @param node_names by number; a node without a name is called by its number
 std::string networks_text(const std::vector<NetworkRow>& rows,
                           const std::vector<std::string>& node_names, const TextStyle& style);
 /// The nodes of a row as networks_text() calls them: "among a, b", "a <-> b", "a -> b".
 std::string between_text(const NetworkRow& row, const std::vector<std::string>& node_names);
 
-/// By node of the job: the name of its host in `hosts`, followed by the node's number where
-/// several nodes have it. @param hosts of the report, with their key "nodes"
+/// By node of the job: the name of its host in `hosts`, followed by the node's number if several
+/// nodes are on that host.
+/// @param hosts those of the report, with their key "nodes"
 std::vector<std::string> node_names_of(const nlohmann::json& hosts);
 
 } // namespace shmemctl

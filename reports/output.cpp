@@ -95,7 +95,7 @@ Finding interrupted_by(int signal, pid_t sender) {
           "run it again; what the report holds was found before"};
 }
 
-/// What a run that a signal ends leaves behind.
+/// Text about the files that remain when a signal ends a run.
 std::string kept_text(const ReportTargets& targets, const Report& report) {
   std::string files;
   for (const std::string& path : {targets.json_path, targets.csv_path})
@@ -125,7 +125,7 @@ Finding aborted_by(const Error& error) {
 
 struct ReportOutput::State {
   ReportTargets targets;
-  std::mutex mutex; ///< guards snapshot and written, and that one thread writes at a time
+  std::mutex mutex; ///< guards snapshot and written; only one thread writes at a time
   Report snapshot;
   std::optional<Finding> cause; ///< cause of an end by a signal; guarded by the same mutex
   bool written = false;
@@ -145,7 +145,7 @@ struct ReportOutput::State {
       write_file_atomically(targets.csv_path, write_csv(report), targets.force);
   }
 
-  /// Call with the mutex held. Returns whether it was written by this call.
+  /// Call with the mutex held. Returns whether this call has written the report.
   bool write_incomplete(ExitCode code) noexcept {
     if (written)
       return false;
@@ -165,9 +165,9 @@ struct ReportOutput::State {
     return false;
   }
 
-  /// Call with the mutex held, after write_incomplete() has returned true. Who has not asked for a
-  /// file is reported only if it was they who ended the run: a launcher ends the PEs of a job by
-  /// SIGTERM.
+  /// Call with the mutex held, after write_incomplete() has returned true. Without a file, the
+  /// interruption is reported only for SIGINT, that is, if the user ended the run: a launcher ends
+  /// the PEs of a job by SIGTERM.
   void tell(int signal) const {
     const bool to_a_file = !targets.json_path.empty() || !targets.csv_path.empty();
     if (tells_interruption && (to_a_file || signal == SIGINT))

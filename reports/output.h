@@ -55,7 +55,7 @@ public:
   void ask_before_ending(SignalHandler handler);
 
   /// Whether an end by a signal is reported on stderr, with what was kept and where; by default
-  /// not: of the processes of a job, one tells it.
+  /// not, because only one process of a job should report it.
   void tell_interruption(bool tell);
 
   /// The error for the finding `run-aborted` if a signal ends the run. Without it the finding names

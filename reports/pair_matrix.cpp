@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A picture of two is of no use.
+/// A matrix with fewer labels is of no use.
 constexpr std::size_t fewest_labels = 3;
 
 constexpr PairNames pair_names[] = {

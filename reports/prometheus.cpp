@@ -153,7 +153,7 @@ void add_findings(const Report& report, Metrics& metrics) {
 }
 
 /// Loads of ports, by direction, whether a port carries more than its siblings, and how even the
-/// load of ports was that ought to carry alike.
+/// load was among ports that should have equal loads.
 void add_hotspots(const json& hotspots, Metrics& metrics) {
   for (const json& port : view::list(hotspots, "ports")) {
     Labels labels{{"host", view::text(port, "host")},

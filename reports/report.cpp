@@ -536,7 +536,7 @@ ResultRow read_row(const json& object) {
   row.counted_GBps = optional<double>(object, "counted_GBps");
   row.limited_by = optional<std::string>(object, "limited_by");
   if (const std::string why = text(object, "link_fraction_reason");
-      why == text(object, "limited_by_reason")) // the reasons differ where none was given
+      why == text(object, "limited_by_reason")) // the default reasons differ
     row.limit_reason = why;
   row.verified =
       from_word(text(object, "verified"), {Verified::passed, Verified::failed, Verified::unchecked},

@@ -60,7 +60,7 @@ struct Stats {
   std::optional<double> p999 = std::nullopt; ///< only from 1000 samples
 };
 
-/// Samples from `from` up to, but without, `to`; the last bin has its end too.
+/// Samples from `from` up to, but without, `to`; the last bin includes `to`.
 struct HistogramBin {
   double from = 0, to = 0; ///< in the row's unit
   std::size_t count = 0;
@@ -85,7 +85,7 @@ struct ResultRow {
   std::optional<double> wire_GBps; ///< what a PE really sent, if bandwidth_GBps counts more
   std::optional<double> counted_GBps = std::nullopt; ///< by another project's count of the bytes
   std::optional<std::string> limited_by;
-  std::string limit_reason = {}; ///< why the two are unknown; "" means just unknown
+  std::string limit_reason = {}; ///< why limited_by and link_fraction are unknown, if known
   Verified verified = Verified::unchecked;
   RowStatus status = RowStatus::pass;
   std::string reason;          ///< why unchecked, failed or skipped
@@ -94,11 +94,12 @@ struct ResultRow {
   std::optional<RowPath> path = std::nullopt;  ///< the row's path, if it is known
   std::string limit_note = {};                 ///< why link_fraction may exceed 1
   std::optional<double> time_s = std::nullopt; ///< time that measuring and verifying the row took
-  /// Only for collectives: the value that nccl-tests calls so, from the median time.
+  /// Only for collectives: algbw and busbw as nccl-tests defines them, from the median time.
   std::optional<double> algbw_GBps = std::nullopt, busbw_GBps = std::nullopt;
   std::vector<HistogramBin> histogram = {}; ///< all samples, if a histogram was asked for
   std::optional<RowWindows> windows = std::nullopt;
-  /// Share of a core by thread, on the PE with most: "host", "proxy", "libfabric".
+  /// CPU time of each thread as a share of a core, on the PE that uses most: "host", "proxy",
+  /// "libfabric".
   std::map<std::string, double> cores = {};
 };
 
@@ -114,7 +115,7 @@ struct NicCounter {
 struct Job {
   int pes = 1, nodes = 1;
   std::string bootstrap = "none", launcher = "none";
-  std::vector<std::string> command = {}; ///< with the launcher; empty if nothing says it
+  std::vector<std::string> command = {}; ///< with the launcher; empty if unknown
 };
 
 /// Where one PE ran.
@@ -179,8 +180,8 @@ struct RunInfo {
   ExitCode exit_code = ExitCode::ok;
   std::string tool_version, git_revision;
   Job job;
-  /// Its node, where the runs of the merged report differ in it, and so the report has none; null
-  /// otherwise.
+  /// The node of this run, if the nodes of the merged runs differ, so that the report itself has
+  /// none; null otherwise.
   nlohmann::json topology, mapping;
 };
 
@@ -209,7 +210,7 @@ struct Report {
   std::vector<CheckRow> checks;
   std::vector<ResultRow> results;
   std::vector<NicCounter> nic_counters;
-  nlohmann::json moe = nlohmann::json::array(); ///< one for each point of `moe`
+  nlohmann::json moe = nlohmann::json::array(); ///< an object for each point of `moe`
   nlohmann::json hotspots;                      ///< null if NICs were not watched
   Findings findings;
   std::vector<RunInfo> runs; ///< the runs that `report merge` combined

@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr double bits_per_byte = 8;
-/// What a value takes, with few exceptions: "0.002527", "1000.4", "100.0%".
+/// The width of a value, with few exceptions: "0.002527", "1000.4", "100.0%".
 constexpr int value_width = 8, size_width = 6;
 
 std::string parameter(const ResultRow& row, const std::string& name) {
@@ -30,7 +30,8 @@ bool has_parameter(const ResultRow& row, const std::string& name) {
   return row.params.is_object() && row.params.contains(name);
 }
 
-/// Chosen by the engine, by the time that an operation takes: no independent variable.
+/// Whether the engine chooses this parameter by the time of an operation, so that it is not an
+/// independent variable.
 bool is_chosen(const std::string& name) {
   return name == "batch";
 }
@@ -101,8 +102,8 @@ std::string lines_of(const CasesOf& texts, const TextStyle& style) {
   return out;
 }
 
-/// "put: cores used: host 1.00, proxy 0.42": the most of all rows, where threads besides the one
-/// that measures have a part in it.
+/// "put: cores used: host 1.00, proxy 0.42": the maximum over all rows, if other threads than the
+/// one that measures use CPU time.
 std::string cores_text(const ResultRows& rows, const TextStyle& style) {
   constexpr double least = 0.01;
   std::string out;
@@ -135,7 +136,7 @@ ResultColumns::ResultColumns(const ResultRows& rows, const TextStyle& style)
                     [&](const ResultRow* row) { return parameter(*row, name) != first; }))
       varying_.push_back(name);
   }
-  // A size is what tables are read by.
+  // Readers look rows up by their size.
   if (has_parameter(*rows.front(), "size_bytes") && !contains(varying_, "size_bytes"))
     varying_.insert(varying_.begin(), "size_bytes");
   for (const ResultRow* row : rows) {
@@ -154,7 +155,8 @@ ResultColumns::ResultColumns(const ResultRow& row, const std::vector<std::string
   for (const std::string& name : varying)
     if (has_parameter(row, name))
       varying_.push_back(name);
-  // What the engine chooses differs from row to row; as a constant it would end the table at each.
+  // Parameters that the engine chooses differ from row to row; as constants they would begin a new
+  // table at each row.
   if (style.verbose)
     for (const std::string& name : parameter_names({&row}))
       if (is_chosen(name) && !contains(varying_, name))
@@ -167,7 +169,7 @@ ResultColumns::ResultColumns(const ResultRow& row, const std::vector<std::string
 
 void ResultColumns::choose_values(const ResultRow& row) {
   times_ = times_ || row.stats;
-  // p99.9 is shown also where the samples are too few for it
+  // p99.9 has a column even if there are too few samples for it
   p999_ = p999_ || (row.stats && style_.p999);
   rates_ = rates_ || row.rate_Mops;
   bandwidth_ = bandwidth_ || row.bandwidth_GBps;
@@ -180,7 +182,7 @@ void ResultColumns::choose_values(const ResultRow& row) {
     limits_.push_back(*row.limited_by);
 }
 
-/// What another column says as well, for the sake of 100 columns.
+/// Drops columns whose content another column has as well, to stay within 100 columns.
 void ResultColumns::leave_out() {
   if (!style_.verbose) {
     varying_.erase(std::remove_if(varying_.begin(), varying_.end(), is_chosen), varying_.end());
@@ -419,8 +421,8 @@ std::string result_paths_text(const ResultRows& rows) {
 
 namespace {
 
-/// What rows above one table have in common. Cases without sizes have a row or two each, which one
-/// table compares best.
+/// Whether two rows can be in one table. Cases without sizes have one or two rows each, which are
+/// best compared in one table.
 bool share_table(const ResultRow& one, const ResultRow& other) {
   if (one.run != other.run)
     return false;

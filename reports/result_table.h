@@ -30,9 +30,9 @@ public:
   std::vector<Column> headers() const;
   std::vector<std::string> cells(const ResultRow& row) const;
 
-  /// Whether another row, printed under these headers, would say something wrong or lose a value.
+  /// Whether another row can be printed under these headers without a wrong or missing value.
   bool fits(const ResultRow& row) const;
-  /// Columns of the terminal that a cell of each column takes at least.
+  /// The minimum width of each column, in columns of the terminal.
   std::vector<int> widths() const;
 
 private:
@@ -47,28 +47,29 @@ private:
   std::vector<std::string> varying_; ///< parameters with a column
   std::vector<std::pair<std::string, std::string>> constants_;
   std::string unit_;
-  std::vector<std::string> limits_; ///< what shares are of: of the first, unless a cell says "of 2"
+  std::vector<std::string> limits_; ///< what shares refer to: the first, unless a cell says "of 2"
   bool one_unit_ = true, case_ = false, run_ = false;
   bool times_ = false, p999_ = false, rates_ = false, bandwidth_ = false, bus_ = false,
        wires_ = false, counted_ = false, lows_ = false, shares_ = false, hides_window_ = false;
 };
 
-/// One case after another, in a block each; those that have the same parameters share one. Reasons
-/// for what a row does not have are below.
+/// One block per case; cases that have the same parameters share a block. Below it are the reasons
+/// for missing values.
 std::string result_blocks_text(const ResultRows& rows, const TextStyle& style);
 
-/// What the rows of a case say once, below them: why one failed, was skipped or not verified, why
-/// there is no share of a limit, or one above 100%. "" if there is nothing.
+/// The notes below the rows of a case, each printed once: why a row failed, was skipped or not
+/// verified, why there is no share of a limit, or a share above 100%. "" if there are none.
 std::string result_notes_text(const ResultRows& rows, const TextStyle& style);
 
-/// What the columns hold, once for all tables: how a bandwidth counts rows, and why there is no
-/// p99. "" if there is nothing to say.
+/// Notes on the columns, printed once for all tables: how a bandwidth counts rows, and why there is
+/// no p99. "" if there are none.
 std::string result_columns_text(const ResultRows& rows, const TextStyle& style);
 
-/// The path, a line for each; for many pairs a line for each combination of transport and NICs.
+/// The paths of the rows, one line each; for many pairs one line per combination of transport and
+/// NICs.
 std::string result_paths_text(const ResultRows& rows);
 
-/// A row's histogram, a bar for each bin; "" without one.
+/// A row's histogram, with a bar for each bin; "" if it has none.
 std::string histogram_text(const ResultRow& row, const TextStyle& style);
 
 /// The rows of one case, printed as they are measured.
@@ -78,9 +79,9 @@ public:
   LiveResults(std::vector<std::string> varying, const TextStyle& style)
       : varying_(std::move(varying)), style_(style) {}
 
-  /// The row's line, after headers where it is the first or has other columns.
+  /// The row's line, preceded by headers if it is the first row or needs other columns.
   std::string add(const ResultRow& row);
-  /// What is below the rows.
+  /// The text below the rows: paths, notes, histograms.
   std::string end() const;
 
 private:

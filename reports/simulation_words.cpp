@@ -21,7 +21,7 @@ double number_of(const json& object, const char* key) {
 std::string time_text(const json& estimate) {
   const double mean = number_of(estimate, "mean");
   const std::string text = view::decimal(mean);
-  // A margin that is only rounding is none.
+  // A margin that is due to rounding alone is not shown.
   if (const auto margin = view::number(estimate, "margin95"); margin && *margin > mean * 1e-6)
     return text + " +- " + view::decimal(*margin, 2) + " us";
   return text + " us";
@@ -48,7 +48,7 @@ double busier_direction(const json& nic) {
   return std::max(number_of(nic, "out_bytes"), number_of(nic, "in_bytes"));
 }
 
-/// "even" of reports that lack it: compared with the printed precision.
+/// For reports without the key "even": whether the load is even within the printed precision.
 bool is_even(const json& variant) {
   constexpr double nearly_even = 1.005;
   const json& busiest = view::member(variant, "busiest");
@@ -56,8 +56,8 @@ bool is_even(const json& variant) {
          view::number(busiest, "over_even").value_or(nearly_even) < nearly_even;
 }
 
-/// "busiest NIC: node 0 mlx5_0/1, 79.59 MB a step, 2 times the even share". No NIC takes the blame
-/// for what others carry as well.
+/// "busiest NIC: node 0 mlx5_0/1, 79.59 MB a step, 2 times the even share". No single NIC is named
+/// if others carry the same load.
 std::string busiest_text(const json& simulation, const json& variant) {
   const json& busiest = view::member(variant, "busiest");
   if (!(busier_direction(busiest) > 0))
@@ -76,7 +76,7 @@ std::string busiest_text(const json& simulation, const json& variant) {
                      share);
 }
 
-/// Whether two estimates differ by more than is shown and more than chance explains.
+/// Whether two estimates differ by more than the displayed precision and the sampling error.
 bool differ(const json& a, const json& b) {
   constexpr double same_within = 0.005;
   const double noise = std::hypot(number_of(a, "margin95"), number_of(b, "margin95"));

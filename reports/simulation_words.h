@@ -1,6 +1,6 @@
-// What a report's `simulation` says, in sentences that the text and the page share. They are safe
-// text. No NIC is blamed for what others carry as well, and what only chance explains is no
-// difference.
+// Sentences about a report's `simulation`, shared by the text and the page. They are safe text.
+// They do not blame one NIC if others carry the same load, and do not report differences that may
+// be due to chance.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -28,8 +28,7 @@ const nlohmann::json& step_of(const nlohmann::json& variant);
 /// limited by node 0 mlx5_0/1 out": of the first variant.
 std::string verdict_text(const nlohmann::json& simulation);
 
-/// What the best mapping, and what the changes, make of a step's time: "the mapping is the best
-/// one".
+/// How the best mapping and the changes affect a step's time: "the mapping is the best one".
 std::vector<std::string> ratio_lines(const nlohmann::json& simulation);
 
 /// A line for each port in `taken_over`: "node 1 mlx5_0/1 is killed: PE 0 uses mlx5_1/1, as PE 1

@@ -33,7 +33,7 @@ public:
   /// Missing cells are empty, cells beyond the columns are dropped.
   void add(std::vector<std::string> row);
   bool empty() const { return rows_.empty(); }
-  /// Columns that a cell takes at least, by column: for rows that are printed one after another.
+  /// Sets the minimum width of each column, for rows that are printed one by one.
   void set_widths(std::vector<int> widths) { widths_ = std::move(widths); }
   /// One line per row, two blanks between columns, none at a line's end; header in bold if `color`.
   std::string text(const TextStyle& style) const;
@@ -48,11 +48,11 @@ private:
 
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
-  std::vector<int> widths_; ///< at least; empty: as the cells need
+  std::vector<int> widths_; ///< minimum widths; may be empty
 };
 
-/// Columns that UTF-8 text takes on a terminal: combining marks take none, East Asian wide
-/// characters and emoji two.
+/// The number of columns that UTF-8 text takes on a terminal: combining marks take none, East Asian
+/// wide characters and emoji two.
 int display_width(const std::string& text);
 
 /// Text from a document, safe to print: printable() with the maximum length of a message.

@@ -83,10 +83,11 @@ std::string results_summary(const std::vector<ResultRow>& results) {
 
 namespace {
 
-/// More findings of one id with one fix than these share an entry, as those of a sweep of forty
-/// cases on a busy machine do. It has the messages of three errors, or one of the others.
+/// More findings than this with one id and fix share an entry, such as those of a sweep over forty
+/// cases on a busy machine. The entry has the messages of three errors, or of one finding of
+/// another severity.
 constexpr std::size_t max_alike_errors = 3, max_alike_others = 2;
-/// Subjects that such an entry names.
+/// The number of subjects that such an entry names.
 constexpr std::size_t max_subjects = 8;
 
 using Alike = std::vector<const Finding*>;
@@ -241,8 +242,8 @@ void write_text(std::ostream& out, const Report& report, const TextStyle& style)
     out << verdict; // the verdict is the part of the report that an operator has to read
     return;
   }
-  // Sixty counters of each port, and the whole node, would hide what the counters show; and a
-  // simulation's rows are in its own tables.
+  // Sixty counters per port, and the whole node, would hide the results; a simulation's rows are in
+  // its own tables.
   const bool simulated = !report.simulation.is_null() && !style.verbose;
   const bool whole = (report.hotspots.is_null() && !simulated) || style.verbose;
   for (const std::string& section :
@@ -334,7 +335,7 @@ std::string check_lines(const CheckRow& check, int id_width, const TextStyle& st
   return out;
 }
 
-/// "node1", or "node1 (run 2)" where another run is of the same hosts; "" if it is of no run.
+/// "node1", or "node1 (run 2)" if another run has the same hosts; "" if the row belongs to no run.
 std::string run_name(const std::optional<int>& index, const std::vector<RunInfo>& runs) {
   if (!index || *index < 0 || static_cast<std::size_t>(*index) >= runs.size())
     return "";

@@ -14,7 +14,8 @@ namespace shmemctl {
 /// The whole report: matrix in the layout of `nvidia-smi topo -m`, mapping, advice, checks,
 /// results, counters, findings, and a closing line with totals. Prints what the report has; never
 /// throws for a report that report_from_json() returned, whatever its strings contain.
-/// Only the verdict of a report of `check`; with `verbose` all, and the verdict last.
+/// For a report of `check`, prints only the verdict; with `verbose` everything, and the verdict
+/// last.
 void write_text(std::ostream& out, const Report& report, const TextStyle& style);
 
 /// The report's sections, each "" if the report has no data for it.
@@ -23,13 +24,13 @@ std::string mapping_text(const Report& report, const TextStyle& style);
 /// The NVSHMEM releases that choose differently on this node (`--compare-versions`).
 std::string compare_versions_text(const nlohmann::json& mapping, const TextStyle& style);
 std::string options_text(const std::vector<OptionEntry>& options, const TextStyle& style);
-/// Settings for the best mapping: those of the shown world where the policy is `optimal`; with
+/// Settings for the best mapping: those of the shown world if the policy is `optimal`; with
 /// `verbose` those of every world and library.
 std::string advice_text(const nlohmann::json& mapping, const TextStyle& style);
 /// What was run, and where: version, command with its launcher, PEs, hosts, CPUs, GPUs,
 /// path. At most 100 columns wide.
-/// @param gpu_by_pe what each PE's GPU is; "": none
-/// @param path of the measured pair, its transport and NIC; "": none
+/// @param gpu_by_pe the model of each PE's GPU; "": the PE has no GPU
+/// @param path the path of the measured pair, with transport and NIC; "": no path
 std::string job_text(const Report& report, const std::vector<std::string>& gpu_by_pe,
                      const TextStyle& style, const std::string& path = "");
 /// Each phase of the start with its time.
@@ -45,8 +46,8 @@ CheckMark check_mark(const std::string& status, const TextStyle& style);
 /// report
 std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& style,
                         const std::vector<RunInfo>& runs = {});
-/// All rows but those of links_text(), which are a matrix; with `verbose` these too. Of more than a
-/// thousand rows the failed ones and the first ones, with `verbose` all.
+/// All rows except those of links_text(), which are shown as a matrix; with `verbose` these too. If
+/// there are more than a thousand rows, only failed ones and the first ones, with `verbose` all.
 std::string results_text(const std::vector<ResultRow>& results, const TextStyle& style);
 /// Rows "gpu-link": source, destination, and GB/s.
 std::string links_text(const std::vector<ResultRow>& results, const TextStyle& style);
@@ -59,9 +60,9 @@ std::string counters_text(const Report& report, const TextStyle& style);
 std::string hotspots_text(const nlohmann::json& hotspots, const TextStyle& style);
 /// What a cluster would carry (`sim`): the verdict, then tables.
 std::string simulation_text(const nlohmann::json& simulation, const TextStyle& style);
-/// In their order. Of more than two findings of one id and fix, or three errors, one entry says how
-/// many there are, "[!] bench-interference ×35", and names the others' subjects; with `verbose`
-/// each has its own.
+/// The findings in their order. More than two findings of one id and fix (three if they are errors)
+/// share one entry, which shows their number, "[!] bench-interference ×35", and names the others'
+/// subjects; with `verbose` each finding has its own entry.
 std::string findings_text(const Findings& findings, const TextStyle& style);
 /// The runs of a merged report, to which its rows refer.
 std::string runs_text(const std::vector<RunInfo>& runs, const TextStyle& style);
@@ -71,10 +72,11 @@ std::string comparison_text(const nlohmann::json& comparison, const TextStyle& s
 /// Facts that are not the same on all hosts: a row each, at most 40 unless `verbose`; one line if
 /// the hosts are alike. "" for anything but an object.
 std::string host_differences_text(const nlohmann::json& differences, const TextStyle& style);
-/// Inspected processes: who they are and what they do, whom a job waits for, libraries, variables,
-/// connections to other hosts, with `verbose` rights; what was skipped. "" for an empty list.
+/// Inspected processes: who they are and what they do, which PEs a job waits for, libraries,
+/// variables, connections to other hosts, with `verbose` rights; what was skipped. "" for an empty
+/// list.
 std::string processes_text(const nlohmann::json& processes, const TextStyle& style);
-/// What each rank of `explain`'s logs chose, and how far it came: at most 64 rows unless `verbose`.
+/// What each rank of `explain`'s logs chose, and how far it got: at most 64 rows unless `verbose`.
 /// "" for anything but an object.
 std::string logs_text(const nlohmann::json& logs, const TextStyle& style);
 std::string thresholds_text(const nlohmann::json& thresholds, const TextStyle& style);

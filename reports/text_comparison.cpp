@@ -1,4 +1,4 @@
-// What has changed between two sets of reports, and thresholds, as text.
+// Changes between two sets of reports, and thresholds, as text.
 #include <algorithm>
 #include <array>
 #include <cmath>

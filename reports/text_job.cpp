@@ -1,4 +1,4 @@
-// What a job is, above what it measured.
+// The description of a job, which precedes its results.
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -36,7 +36,7 @@ std::string some_of(const std::vector<std::string>& words) {
   return join(first, ", ") + " and " + std::to_string(words.size() - max_named) + " more";
 }
 
-/// A word that a shell would take apart, in quotes.
+/// The word, in quotes if a shell would split it.
 std::string quoted(const std::string& word) {
   const std::string special = " \t\n\"'\\$&|;<>()*?[]{}#~!`";
   if (!word.empty() && word.find_first_of(special) == std::string::npos)
@@ -106,7 +106,7 @@ std::string job_words(const Report& report) {
   return text;
 }
 
-/// A line for each group of pairs of nodes that are alike.
+/// A line for each group of node pairs with the same links.
 std::string network_lines(const Report& report) {
   constexpr std::size_t max_lines = 4;
   const std::vector<std::string> names = node_names_of(report.hosts);

@@ -1,4 +1,4 @@
-// What logs say, as text: each rank's choices.
+// The content of logs as text: each rank's choices.
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ std::string log_place(const json& place) {
   return view::text(place, "file", "?") + ":" + view::text(place, "line", "?");
 }
 
-/// "5d:00.0", "cuda 3", "-": the address where the log has it.
+/// "5d:00.0", "cuda 3", "-": the PCI address if the log has it.
 std::string log_gpu(const json& rank) {
   const std::string address = view::text(rank, "gpu_pci");
   if (!address.empty())

@@ -259,7 +259,7 @@ std::string in_paragraphs(const std::vector<std::string>& parts) {
   return text;
 }
 
-/// What is known of the processes of one host, but for the overview.
+/// Everything known about the processes of one host, except the overview.
 std::string details(const json& processes, const TextStyle& style) {
   return in_paragraphs({libraries_text(processes, style), variables_text(processes, style),
                         queue_pairs_text(processes, style), rdma_connections_text(processes, style),

@@ -87,7 +87,7 @@ std::string counters_text(const Report& report, const TextStyle& style) {
 
 namespace {
 
-/// A sweep over many sizes has a picture for each; more than these are not useful.
+/// A sweep over many sizes has a picture for each; more than this number are not useful.
 constexpr std::size_t max_maps = 16;
 /// Labels of rows are cut to this many columns.
 constexpr int widest_label = 16;
@@ -155,7 +155,7 @@ private:
   std::array<double, levels - 1> ends_{};
 };
 
-/// What is printed: the worst of each block of fold x fold pairs.
+/// The printed picture: each cell is the worst of a block of fold x fold pairs.
 struct Picture {
   std::size_t fold = 1, size = 0;
   std::vector<int> level; ///< size x size

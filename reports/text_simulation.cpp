@@ -34,7 +34,7 @@ std::string most_often_text(const json& operation) {
                      100 * number_of(often, "share_of_steps"));
 }
 
-/// The cells of an operation that tell one mapping from another.
+/// The cells of an operation that differ between mappings.
 std::vector<std::string> results_of(const json& operation) {
   return {view::text(operation, "operation"), time_text(view::member(operation, "time_us")),
           megabytes(number_of(operation, "crossing_bytes_per_rank")),
@@ -55,8 +55,8 @@ bool repeats_given(const json& variants, const json& variant) {
       [](const json& left, const json& right) { return results_of(left) == results_of(right); });
 }
 
-/// What limits most steps is not what limits the mean step: a table with both looks wrong to a
-/// reader who did not ask for it.
+/// The resource that limits most steps may differ from the one that limits the mean step. A table
+/// with both would look wrong, so that it is shown only with `verbose`.
 std::string variants_table(const json& variants, const TextStyle& style) {
   std::vector<Column> columns = {{"variant"},
                                  {"policy"},
@@ -117,7 +117,7 @@ private:
   std::vector<AlikeRows> rows_;
 };
 
-/// Not if the user asked for every NIC (--all), or for everything.
+/// False if the user asked for every NIC (--all) or for everything (--verbose).
 bool joins_alike(const json& variant, const TextStyle& style) {
   constexpr std::size_t default_top = 8;
   const bool all =

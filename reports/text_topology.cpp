@@ -88,7 +88,7 @@ const char* const legend =
     "  PIX  = Connection traversing at most a single PCIe bridge\n"
     "  NV#  = Connection traversing a bonded set of # NVLinks\n";
 
-/// The short legend, for output that nobody asked to be longer.
+/// The short legend, for output without `verbose`.
 const char* const brief_legend =
     "\nX self; PIX one PCIe bridge; PXB several; PHB host bridge; NODE within a NUMA node;\n"
     "SYS between NUMA nodes; NV# that many NVLinks\n";
@@ -366,8 +366,8 @@ std::string compare_versions_text(const json& mapping, const TextStyle& style) {
 
 namespace {
 
-/// Without `verbose` only what was asked for: the settings that give the best mapping, where that
-/// one is shown. What is wrong with another one has its fix beside it.
+/// Without `verbose` only the settings that give the best mapping, if that mapping is shown.
+/// Problems of another mapping are findings with their own fixes.
 json shown_advice(const json& mapping, const TextStyle& style) {
   json shown = json::array();
   const bool best_mapping = view::member(mapping, "policy") == "optimal";

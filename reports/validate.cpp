@@ -67,7 +67,7 @@ json prepared(const json& value) {
   }
 }
 
-/// Numbers as the schema wants a row's samples.
+/// Whether the numbers are as the schema requires for a row's samples.
 bool are_samples(const json& value) {
   constexpr double largest = 1e18;
   if (!value.is_array())

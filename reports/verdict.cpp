@@ -16,7 +16,7 @@ namespace shmemctl {
 
 namespace {
 
-/// Errors of one id differ in what they name: a few are shown, the others are counted.
+/// Errors with one id differ in their subjects: a few are shown, the others are counted.
 constexpr std::size_t max_errors_of_id = 3;
 
 bool is_part(const CheckRow& row) {
@@ -66,7 +66,7 @@ struct FindingGroup {
   std::vector<const Finding*> findings;
 };
 
-/// Errors and warnings, errors first; and infos, where --fail-on makes them count.
+/// Errors and warnings, errors first; also infos, if --fail-on makes them count.
 std::vector<FindingGroup> grouped(const Report& report) {
   const Severity least = std::min(Severity::warning, report.fail_on);
   std::vector<FindingGroup> groups;

@@ -1,4 +1,4 @@
-// What `check` says of a node in the end: passed or not, part by part.
+// The verdict of `check` on a node: passed or failed, as a whole and for each part.
 #pragma once
 
 #include <cstddef>
@@ -30,26 +30,26 @@ struct Verdict {
   std::size_t errors = 0, warnings = 0, infos = 0; ///< findings
   std::size_t parts_run = 0, parts_failed = 0;
   std::optional<double> seconds; ///< from start to end
-  /// That of --fail-on, where it is what made the check fail.
+  /// The severity of --fail-on, if only that made the check fail.
   std::optional<Severity> failed_on;
 };
 
 /// Empty unless this is a report of one `check`; a merged report has several.
 std::optional<Verdict> verdict_of(const Report& report);
 
-/// Findings that are errors or warnings, and infos if --fail-on makes them count, those of one id
-/// together; then the parts with their times;
-/// then PASS, FAIL or what else it came to, and where details are. Lines fit the style's width, or
-/// 80 columns, except messages without a terminal and fixes. With `verbose` without the findings,
-/// which are before it in full. "" for a report that is not of one `check`.
+/// Findings that are errors or warnings, and infos if --fail-on makes them count, grouped by id;
+/// then the parts with their times; then the result (PASS, FAIL, ...), and where to find details.
+/// Lines fit the style's width, or 80 columns, except messages without a terminal and fixes. With
+/// `verbose` the findings are left out, because they are printed in full before. "" for a report
+/// that is not of one `check`.
 std::string verdict_text(const Report& report, const TextStyle& style);
 
 /// The last line of several hosts: "PASS: 15 hosts; FAIL: node7"; "" if one of the reports is not
 /// of a `check`.
 std::string verdicts_text(const std::vector<const Report*>& reports, const TextStyle& style);
 
-/// One line for Nagios and its kin: "SHMEMCTL OK - vm: 8 GPUs, ... | time=8.2s errors=0 warnings=0
-/// parts_failed=0". Throws Error (usage) for a report that is not of one `check`.
+/// One line for Nagios and compatible monitors: "SHMEMCTL OK - vm: 8 GPUs, ... | time=8.2s errors=0
+/// warnings=0 parts_failed=0". Throws Error (usage) for a report that is not of one `check`.
 std::string nagios_line(const Report& report);
 /// The exit code that goes with that line: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 int nagios_code(const Report& report);

@@ -27,7 +27,8 @@ bool has_failed(const ResultRow& row) {
   return row.status == RowStatus::fail || row.verified == Verified::failed;
 }
 
-/// A run that ended normally has a finding for each failure; an aborted one may have rows only.
+/// A run that ended normally has a finding for each failure; an aborted one may have failed rows
+/// only.
 void add_failed_rows(const LoadedReport& loaded, std::vector<Remark>& remarks) {
   if (has_error(loaded.report.findings))
     return;
@@ -219,7 +220,7 @@ std::string identity_of(const Remark& remark) {
 
 std::string write_gitlab(const std::vector<LoadedReport>& reports) {
   nlohmann::json list = nlohmann::json::array();
-  std::map<std::string, int> seen; // GitLab wants each fingerprint once
+  std::map<std::string, int> seen; // GitLab requires distinct fingerprints
   for (const Remark& remark : remarks_of(reports)) {
     const std::string identity = identity_of(remark);
     const int ordinal = seen[identity]++;

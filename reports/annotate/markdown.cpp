@@ -58,8 +58,8 @@ bool is_plain(const std::string& text, std::size_t at) {
   }
 }
 
-/// Text without markup: a character that could be markup, HTML or the start of a link where it
-/// is, is written as a reference, which CommonMark never interprets as structure.
+/// Text without markup: a character that could be markup, HTML or the start of a link at its
+/// position is written as a character reference, which CommonMark never interprets as structure.
 std::string text(const std::string& words) {
   std::string safe = safe_text(words);
   if (safe.size() > longest_cell) {
@@ -112,7 +112,7 @@ private:
   std::string out_;
 };
 
-/// "shmemctl check", "shmemctl report diff": without what follows.
+/// "shmemctl check", "shmemctl report diff": the command without its arguments.
 std::string subcommand_of(const Report& report) {
   std::string words = "shmemctl";
   for (std::size_t i = 1; i < report.command.size() && i < 3; ++i) {
@@ -166,7 +166,7 @@ struct Parameter {
   bool differs = false;
 };
 
-/// The parameters of rows by case: those that all rows of a case share are listed once.
+/// The parameters of rows by case: parameters that all rows of a case share are listed once.
 class Parameters {
 public:
   void learn(const std::string& case_name, const json& params) {
@@ -183,8 +183,8 @@ public:
     }
   }
 
-  /// "size_bytes=4K window=64": the size, and what else a row does not share with the others of its
-  /// case, or all of it if there are no others.
+  /// "size_bytes=4K window=64": the size and the parameters that the row does not share with the
+  /// other rows of its case; all parameters if there are no other rows.
   std::string of(const std::string& case_name, const json& params) const {
     const auto found = cases_.find(case_name);
     std::vector<std::string> parts;
@@ -195,7 +195,7 @@ public:
     return join(parts, " ");
   }
 
-  /// "put, all rows: pes=2 traffic=pair", a line for each case whose rows share any.
+  /// "put, all rows: pes=2 traffic=pair": a line for each case whose rows share parameters.
   std::string shared() const {
     std::string lines;
     std::size_t count = 0;
@@ -338,7 +338,7 @@ void add_nics(const json& hotspots, Page& page) {
   page.table({"host", "NIC", "sent", "received", ""}, rows, "NIC");
 }
 
-/// What the report is of, its verdict, what was found, and what follows from comparisons.
+/// The report's subject, its verdict, its findings, and the results of comparisons.
 void add_summary(const LoadedReport& loaded, Page& page) {
   const Report& report = loaded.report;
   const std::vector<Remark> remarks = remarks_of(loaded);

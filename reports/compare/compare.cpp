@@ -110,7 +110,7 @@ Side side_of(const std::vector<LoadedReport>& reports, bool by_host,
   Side side;
   for (const LoadedReport& loaded : reports) {
     const std::vector<RunInfo> runs = runs_of(loaded.report);
-    // Which run of a row is the newest; runs of one report are consecutive.
+    // The index in SideRow::runs of each (row, run of this report).
     std::map<std::pair<std::size_t, std::size_t>, std::size_t> index_of_run;
     for (const ResultRow& row : loaded.report.results) {
       const std::size_t run = run_index(loaded.report, row.run);

@@ -34,8 +34,8 @@ struct Side {
   std::map<std::string, std::size_t> index;
 };
 
-/// Parameters that describe how a row was measured, not what was requested: rows match regardless
-/// of them.
+/// True for parameters that describe how a row was measured instead of what was requested: rows
+/// match regardless of their values.
 bool is_dependent(const std::string& parameter);
 
 /// The hosts of the runs in these reports: each set once.
@@ -45,18 +45,18 @@ HostSets host_sets(const std::vector<LoadedReport>& reports);
 /// Whether this side has runs of different hosts, so that rows must be distinguished by host.
 bool has_several_hosts(const std::vector<LoadedReport>& reports);
 
-/// Whether rows of BASE and NEW match by host, too: if one side has runs of different hosts. Not if
-/// all of NEW is from one set of hosts that BASE does not have: such names change from run to run,
-/// as those of pods do, and carry no information.
+/// Whether rows of BASE and NEW match by host, too: if one side has runs of different hosts. They
+/// do not match by host if all of NEW is from one set of hosts that BASE does not have: such names
+/// change from run to run, as those of pods do, and carry no information.
 bool matches_by_host(const HostSets& base, const HostSets& other);
 bool matches_by_host(const std::vector<LoadedReport>& base, const std::vector<LoadedReport>& other);
 
 /// What distinguishes the rows of a report, including their hosts.
 std::set<std::string> row_keys(const Report& report);
 
-/// Which transports carried the rows on all sides of a comparison: a row by shm does not match one
-/// by the network. Reports of older versions do not say; their rows match any transport, unless
-/// rows of several transports are candidates.
+/// Which transports carried the rows on all sides of a comparison: a row over shm does not match
+/// one over the network. Reports of older versions do not say; their rows match any transport,
+/// unless rows of several transports are candidates.
 class CarriersOfRows {
 public:
   void learn(const std::vector<LoadedReport>& reports);
@@ -76,7 +76,7 @@ Side side_of(const std::vector<LoadedReport>& reports, bool by_host);
 /// The numbers of a row on one side.
 struct Measured {
   std::string unit;
-  std::optional<double> value;          ///< median of samples, or of runs; nothing was measured
+  std::optional<double> value;          ///< median of samples, or of runs; empty: not measured
   std::vector<double> log_samples;      ///< samples of all runs, sorted; empty if a run kept none
   std::vector<double> log_runs;         ///< the middle of each run
   std::optional<MeanAndSpread> summary; ///< from a single run without samples
@@ -102,8 +102,8 @@ inline constexpr double interval_confidence = 0.95;
 struct CompareOptions {
   double alpha = 0.05;      ///< probability of a false alarm, over all rows together
   double min_effect = 0.05; ///< smaller changes count as no change
-  /// The largest share of unclear rows, of those that both sides have, with which a comparison
-  /// passes; empty: any.
+  /// The largest share of unclear rows, among rows that both sides have, with which a comparison
+  /// passes; empty: any share.
   std::optional<double> max_unclear = std::nullopt;
 };
 
@@ -165,8 +165,8 @@ std::vector<Difference> differences_between(const std::vector<LoadedReport>& bas
 
 /// The report's `comparison`.
 nlohmann::json comparison_json(const Comparison& comparison);
-/// The ends of the interval of a row of `comparison.rows`, as changes; empty if it has none, or one
-/// wider than a factor of 1000, which carries no information.
+/// The ends of the interval of a row of `comparison.rows`, as changes; empty if the row has no
+/// interval, or one wider than a factor of 1000, which carries no information.
 struct ChangeInterval {
   double low = 0, high = 0;
 };

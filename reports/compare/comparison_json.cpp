@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array all_verdicts = {RowVerdict::better,  RowVerdict::worse,   RowVerdict::same,
                                      RowVerdict::unclear, RowVerdict::missing, RowVerdict::added};
-/// No number of a report is larger.
+/// No number in a report is larger.
 constexpr double largest_number = 1e18;
 
 nlohmann::json side_json(const ComparedSide& side) {
@@ -203,7 +203,8 @@ std::optional<Finding> unclear_finding(const Comparison& comparison) {
                  "measure longer (-D 5), and more runs on each side, in folders"};
 }
 
-/// Runs that other processes disturbed, if there are changes that may be theirs.
+/// A finding about runs that other processes disturbed, if there are changes that these may have
+/// caused.
 std::optional<Finding> disturbed_finding(const Comparison& comparison) {
   if (comparison.base.disturbed + comparison.other.disturbed == 0 ||
       comparison.count(RowVerdict::worse) + comparison.count(RowVerdict::better) == 0)

@@ -35,7 +35,7 @@ std::set<std::string> names_of_facts(const std::vector<HostFacts>& hosts) {
   return names;
 }
 
-/// The hosts by their value of a fact, in the order of the first host of each.
+/// The hosts grouped by their value of a fact; groups are in the order of their first host.
 std::vector<HostsOfValue> values_of(const std::vector<HostFacts>& hosts, const std::string& fact) {
   std::vector<HostsOfValue> values;
   std::map<FactValue, std::size_t> places;
@@ -49,7 +49,8 @@ std::vector<HostsOfValue> values_of(const std::vector<HostFacts>& hosts, const s
   return values;
 }
 
-/// Takes out of `values` what the others are compared with, if anything.
+/// Removes from `values` the value with which the others are compared, and returns it; empty if
+/// `place` is the end.
 std::optional<HostsOfValue> take(std::vector<HostsOfValue>& values, std::size_t place) {
   if (place == values.size())
     return std::nullopt;
@@ -70,11 +71,11 @@ bool is_missing_on_all(const FactDifference& difference) {
                      [](const HostsOfValue& each) { return !each.value; });
 }
 
-/// Whether the finding about the device is also true for its part.
+/// Whether the difference of the part follows from that of the device.
 bool follows_from(const FactDifference& device, const FactDifference& part) {
   if (device.usual.has_value() != part.usual.has_value())
     return false;
-  if (!part.usual) // two sets of hosts, of which one has the part
+  if (!part.usual) // two sets of hosts, one of which has the part
     return device.others.size() == 2 && part.others.size() == 2 &&
            device.others[0].hosts == part.others[0].hosts &&
            device.others[1].hosts == part.others[1].hosts &&
@@ -87,7 +88,7 @@ bool follows_from(const FactDifference& device, const FactDifference& part) {
                                                    with_part.begin(), with_part.end()));
 }
 
-/// Leaves out what follows from the difference of a device that the facts are parts of.
+/// Removes differences that follow from that of the device whose parts they are.
 void leave_out_parts(std::vector<FactDifference>& differences) {
   std::map<std::string, const FactDifference*> by_name;
   for (const FactDifference& difference : differences)
@@ -131,7 +132,7 @@ struct Group {
   std::vector<const FactDifference*> facts;
 };
 
-/// Facts without a majority are of one group if they divide the hosts in the same way.
+/// Facts without a majority belong to one group if they divide the hosts in the same way.
 using GroupKey = std::pair<bool, std::vector<std::vector<std::size_t>>>;
 GroupKey key_of(const FactDifference& difference) {
   if (difference.usual)
@@ -142,7 +143,7 @@ GroupKey key_of(const FactDifference& difference) {
   return key;
 }
 
-/// The groups of a difference: those with most facts first, then those of fewest hosts.
+/// The groups of differences: those with most facts first, then those with fewest hosts.
 std::vector<Group> groups_of(const HostDifferences& differences) {
   std::map<GroupKey, Group> by_key;
   for (const FactDifference& difference : differences.differences) {
@@ -217,7 +218,7 @@ private:
   const HostDifferences& all_;
 };
 
-/// What to do about the first fact.
+/// The fix for the first fact.
 std::string fix_of(const std::string& fact) {
   struct Advice {
     const char* part;

@@ -25,7 +25,7 @@ struct HostsOfValue {
 struct FactDifference {
   std::string fact;
   /// What most hosts have, or the golden host; `hosts` are those that agree with it. Empty if no
-  /// value is that of more than half of the hosts: then nobody can say who is the outlier.
+  /// value is that of more than half of the hosts: then the outliers are unknown.
   std::optional<HostsOfValue> usual;
   std::vector<HostsOfValue> others; ///< by the position of their first host
 
@@ -40,29 +40,29 @@ struct HostDifferences {
   std::vector<FactDifference> differences; ///< by the name of the fact
 };
 
-/// Compares hosts with one another. A fact that a host lacks has a value of its own, but where the
-/// device that it is a part of is missing or another one on the same hosts (`nic.mlx5_3`), it is
-/// left out. Time: facts times hosts times a logarithm.
+/// Compares hosts with one another. A missing fact counts as a value of its own. A fact of a device
+/// (`nic.mlx5_3`) is left out if it is missing on hosts for which the device itself is already
+/// reported as different. Takes time proportional to facts times hosts, times a logarithm.
 HostDifferences compare_hosts(const std::vector<HostFacts>& hosts);
 
 /// Compares hosts with one that is known to be good.
 HostDifferences compare_with_golden(const HostFacts& golden, const std::vector<HostFacts>& hosts);
 
-/// A `hosts-differ` (warning) for each set of hosts that differ from the others: names the hosts,
-/// and the facts with their values and the usual ones. At most 32, the last of which counts the
-/// rest; each names at most 8 hosts and 8 facts.
+/// A finding `hosts-differ` (warning) for each set of hosts that differ from the others in the same
+/// facts: it names the hosts, and the facts with their values and the usual ones. Returns at most
+/// 32 findings, the last of which counts the rest; each names at most 8 hosts and 8 facts.
 Findings host_findings(const HostDifferences& differences);
 
-/// The report's `host_differences`: at most 256 facts, of each at most 8 other values, of each at
-/// most 16 hosts by name; what is left out is counted.
+/// The report's `host_differences`: at most 256 facts, for each at most 8 other values, for each
+/// value at most 16 names of hosts; what is left out is counted.
 nlohmann::json to_json(const HostDifferences& differences);
 
 /// The hosts of a report that have facts.
 std::vector<HostFacts> facts_of(const Report& report);
 
-/// Makes the names of hosts distinct: hosts with the same name get `places` behind it, "a
-/// (x.json)", and a number, if that does not suffice. Hosts without a name become "unnamed".
-/// @param places one for each host
+/// Makes the names of hosts distinct: hosts with the same name get their place appended, "a
+/// (x.json)", and a number if that does not suffice. Hosts without a name become "unnamed".
+/// @param places a text for each host
 void tell_hosts_apart(std::vector<HostFacts>& hosts, const std::vector<std::string>& places);
 
 } // namespace shmemctl

@@ -43,7 +43,7 @@ void append_objects(const json& from, int first_run, json& to) {
   }
 }
 
-/// Its numbers in a job are those of one run: another run may have others.
+/// The host's numbers in a job are those of one run: they may differ in another run.
 json without_numbers(json host) {
   if (host.is_object())
     for (const char* key : {"nodes", "pes"})
@@ -51,7 +51,7 @@ json without_numbers(json host) {
   return host;
 }
 
-/// Each host once; with its nodes and PEs if it has the same in all runs.
+/// Each host once, with its nodes and PEs if they are the same in all runs.
 class HostList {
 public:
   void add(const json& hosts) {

@@ -61,7 +61,7 @@ KeyValue value_of_check(const CheckRow& check, const std::string& key) {
   return check.group;
 }
 
-/// Ids are not free text: one that is misspelt would let everything pass.
+/// Rejects unknown ids: with a misspelt id, every report would pass.
 void require_known_id(const Threshold& threshold, const std::vector<LoadedReport>& reports) {
   const std::optional<std::string> id = condition_on(threshold, "id");
   if (!id)
@@ -85,7 +85,7 @@ void require_known_id(const Threshold& threshold, const std::vector<LoadedReport
                          : "use an id of docs/reference/findings.md");
 }
 
-/// Keeps the count, and says what was counted.
+/// Stores the count, and a text about what was counted.
 ThresholdOutcome judge_count(const Threshold& threshold, const std::vector<std::string>& names) {
   ThresholdOutcome outcome;
   outcome.threshold = threshold;
@@ -157,7 +157,7 @@ KeyValue value_of_port(const Threshold& threshold, const json& port, const std::
   return view::scalar(value);
 }
 
-/// Notes the value; "" if it keeps to the threshold.
+/// Records the value; returns "" if it satisfies the threshold.
 std::string judge(double value, ThresholdOutcome& outcome) {
   const Threshold& threshold = outcome.threshold;
   if (!outcome.worst || (wants_much(threshold) ? value < *outcome.worst : value > *outcome.worst))
@@ -174,7 +174,7 @@ std::string why_unknown(const json& port, const json& load, const std::string& k
              : "it was not sampled";
 }
 
-/// Both directions of a port; one sentence if it violates the threshold.
+/// Compares both directions of a port; returns one sentence if it violates the threshold.
 void judge_port(const json& port, ThresholdOutcome& outcome) {
   const Threshold& threshold = outcome.threshold;
   const std::string key = direction_key(threshold.metric);

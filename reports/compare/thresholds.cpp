@@ -203,7 +203,7 @@ ThresholdOutcome hold_against(const Threshold& threshold,
 
 namespace {
 
-/// What `rows` of an outcome counts.
+/// The name of the items that `rows` of an outcome counts.
 const char* noun_of(ThresholdSubject subject) {
   switch (subject) {
   case ThresholdSubject::rows:
@@ -241,7 +241,7 @@ std::string fix_of(const Threshold& threshold) {
   return otherwise;
 }
 
-/// "missed by 2 rows of 8: ..."; a count has nothing to be counted.
+/// "missed by 2 rows of 8: ..."; a count has no number of rows.
 std::string miss_of(const ThresholdOutcome& outcome) {
   std::vector<std::string> named = outcome.missed;
   const std::size_t more = named.size() > max_named ? named.size() - max_named : 0;

@@ -13,11 +13,11 @@
 
 namespace shmemctl {
 
-/// Names to choose from, for messages; of the statistics only those in us.
+/// The names of metrics, for messages; statistics are listed only in us.
 std::vector<std::string> metric_names();
 /// "bandwidth_GBps", "p50_us" (any unit of time or rate), "latency_us" (the median), ...
 bool is_metric(const std::string& name);
-/// The row's number; empty if the row has none, or has it in another unit.
+/// The row's value of this metric; empty if the row has none, or has it in another unit.
 std::optional<double> metric_of(const ResultRow& row, const std::string& name);
 
 /// What a threshold is about.
@@ -26,7 +26,7 @@ enum class ThresholdSubject {
   findings, ///< "findings": how many
   checks,   ///< "checks": how many
   ports,    ///< "hotspots": the ports that were watched
-  groups    ///< "hotspots" with the metric imbalance: groups of ports that should carry alike
+  groups    ///< "hotspots" with the metric imbalance: groups of ports that should have equal loads
 };
 
 /// CASE[PARAMETER=VALUE,...].METRIC OPERATOR NUMBER, where CASE is also one of the words findings,
@@ -60,17 +60,17 @@ struct ThresholdOutcome {
       worst; ///< the value farthest on the wrong side, or closest to the threshold
 };
 
-/// Every run's row counts. A row that failed or was skipped violates the threshold, and so does one
-/// without the number; but a pattern with * or ? ignores rows that have no such number. So does a
-/// port whose load is unknown, unless its device is chosen by such a pattern, or by none. Throws
-/// Error (usage) if no row or port is left: a threshold that matches nothing is a mistake, not a
-/// pass. Findings and checks are counted over all reports; an id that neither the tool nor a report
-/// knows is an error as well.
+/// Compares the rows of all runs with the threshold. A row that failed or was skipped violates it,
+/// and so does a row without the metric, unless CASE is a pattern with * or ?: then such a row is
+/// ignored. A port whose load is unknown violates it, too, unless its device is chosen by such a
+/// pattern, or not at all. Throws Error (usage) if no row or port is left: a threshold that matches
+/// nothing is a mistake, not a pass. Findings and checks are counted over all reports; an id that
+/// neither the tool nor a report knows is an error as well.
 ThresholdOutcome hold_against(const Threshold& threshold, const std::vector<LoadedReport>& reports);
 
-/// Whether the value is on the right side.
+/// Whether the value satisfies the threshold.
 bool keeps_to(const Threshold& threshold, double value);
-/// Whether larger values are better.
+/// Whether the threshold requires large values.
 bool wants_much(const Threshold& threshold);
 
 /// hold_against() for every subject but rows.
@@ -78,7 +78,8 @@ ThresholdOutcome hold_section_against(const Threshold& threshold,
                                       const std::vector<LoadedReport>& reports);
 /// The keys that conditions of this subject may name; empty for rows, which have any.
 std::vector<std::string> condition_keys(ThresholdSubject subject);
-/// The values that such a key can have: "sent" and "received"; empty if it has any.
+/// The values that a key with a fixed set of values can have: "sent" and "received"; empty for
+/// other keys.
 std::vector<std::string> condition_values(const std::string& key);
 /// Metrics of ports and of groups: "utilisation", "GBps", "peak_GBps", "imbalance".
 std::vector<std::string> port_metric_names();

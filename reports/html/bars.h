@@ -24,7 +24,7 @@ struct Bar {
 struct BarChart {
   std::string title, unit;
   std::vector<std::string> names; ///< names of the values: "sent", "received"
-  std::string mark_name;          ///< what the marks are; "" if there are none
+  std::string mark_name;          ///< the meaning of the marks; "" if there are none
   std::vector<Bar> bars;
 
   /// Null without bars.

@@ -49,7 +49,8 @@ private:
 /// A cell of safe text; null for an empty text.
 nlohmann::json cell(const std::string& text);
 nlohmann::json cell(const std::optional<double>& number);
-/// A scalar of a document: a number stays one, anything else is safe text; null for the rest.
+/// A value of a document: a number stays a number, any other scalar becomes safe text, anything
+/// else null.
 nlohmann::json cell(const nlohmann::json& value);
 
 /// A paragraph.

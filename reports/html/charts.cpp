@@ -159,8 +159,8 @@ std::string swept_parameter(const RowGroup& group) {
 }
 
 std::vector<std::string> varying_parameters(const RowGroup& group, const std::string& but) {
-  // A hostile document may have different parameters in each row, so that there are rows times
-  // some: each is examined once, not in every row.
+  // A hostile document may have different parameters in each row, and so very many parameters in
+  // all: each occurrence is examined once, not once per row.
   struct Seen {
     const json* value = nullptr;
     std::size_t rows = 0; ///< rows that have the parameter
@@ -185,7 +185,7 @@ std::vector<std::string> varying_parameters(const RowGroup& group, const std::st
 
 std::vector<std::string> line_parameters(const RowGroup& group, const std::string& swept) {
   std::vector<std::string> names = varying_parameters(group, swept);
-  // No case of ours has more.
+  // None of our cases has more.
   constexpr std::size_t max_parameters = 16, max_rows = 20'000;
   if (names.size() > max_parameters || group.rows.size() > max_rows)
     return names;
@@ -242,7 +242,8 @@ std::optional<double> limit_of(const ResultRow& row) {
   return *row.bandwidth_GBps / *row.link_fraction;
 }
 
-/// Rows of two or more pairs are a heat map (pairs.cpp); those of one pair are an ordinary sweep.
+/// Rows of two or more pairs are shown as a heat map (heat_map.cpp); rows of one pair are an
+/// ordinary sweep.
 RowGroup without_matrices(RowGroup group) {
   std::set<std::pair<json, json>> pairs;
   for (const SideRow* row : group.rows)
@@ -254,8 +255,7 @@ RowGroup without_matrices(RowGroup group) {
   return group;
 }
 
-/// Which PE sends to which over what, if that is the same for all rows: "" if it is not, or not
-/// known.
+/// The path (PEs, transport, NIC) if it is the same for all rows; "" if it differs or is unknown.
 std::string common_path(const RowGroup& group) {
   std::set<std::string> paths;
   for (const SideRow* row : group.rows)
@@ -266,8 +266,8 @@ std::string common_path(const RowGroup& group) {
   return paths.size() == 1 ? *paths.begin() : "";
 }
 
-/// What a case is about, as metrics_of() names it; "" for a time. Only cases of bandwidths and
-/// rates have rates, and those of rates are named so.
+/// The main metric of a case, as metrics_of() names it; "" for a time. Only cases about bandwidths
+/// and rates have rates, and the names of those about rates say so.
 std::string own_metric(const RowGroup& group) {
   const bool has_rate = std::any_of(group.rows.begin(), group.rows.end(), [](const SideRow* row) {
     return row->first().rate_Mops.has_value();
@@ -277,7 +277,7 @@ std::string own_metric(const RowGroup& group) {
   return ends_with(group.case_name, "-rate") ? rate_name : bandwidth_name;
 }
 
-/// Builds the views of the charts of one case: max_series lines each.
+/// Builds the views of the charts of one case, with at most max_series lines each.
 class CaseCharts {
 public:
   CaseCharts(const RowGroup& group, const Side& baseline)

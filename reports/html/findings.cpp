@@ -1,4 +1,4 @@
-// Problems first, then what was compared.
+// The findings and checks of a page, and its comparison: problems first.
 #include "reports/html/findings.h"
 
 #include <algorithm>

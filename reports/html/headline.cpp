@@ -66,7 +66,7 @@ std::string culprit_text(const FindingGroup& group) {
   return subjects.empty() ? group.first().id : subjects + " (" + group.first().id + ")";
 }
 
-/// The least severity that made a run fail, as its --fail-on asks.
+/// The lowest severity that makes a run fail, according to its --fail-on.
 Severity least_that_failed(const std::vector<Shown>& shown) {
   Severity least = Severity::error;
   for (const Shown& one : shown)

@@ -45,7 +45,7 @@ json hosts_block(const std::vector<Shown>& shown) {
   std::set<json> seen;
   for (const Shown& one : shown)
     for (const json& host : one.report().hosts) {
-      json own = host; // another report numbers the hosts of its job in another way
+      json own = host; // other reports may number their hosts differently
       own.erase("nodes");
       own.erase("pes");
       if (seen.insert(std::move(own)).second)

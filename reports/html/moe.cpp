@@ -136,8 +136,8 @@ json links_table(const json& point) {
   return table.empty() ? json() : table.block();
 }
 
-/// What was counted, and the expected rows: of the same GPU in "links", whose items are of one
-/// host.
+/// Measured and expected traffic. The expected rows are those of the same GPU in "links", whose
+/// items are of one host.
 json nvlinks_table(const json& point) {
   TableBlock table("NVLink counters, over all calls",
                    {{"host"},

@@ -15,7 +15,7 @@ std::vector<std::string> hosts_of(const Report& report);
 
 /// Indices of the reports to show. A report is omitted if a newer one of the same subcommand on the
 /// same hosts supersedes it: one with the same command line, except for the files that it writes,
-/// or with all its rows. So are runs that are part of the baseline, unless all are.
+/// or with all its rows. Runs that are part of the baseline are also omitted, unless all are.
 /// @param reports by time
 std::vector<std::size_t> reports_to_show(const std::vector<LoadedReport>& reports,
                                          const std::vector<LoadedReport>& baseline);

@@ -40,7 +40,7 @@ std::vector<const json*> different_variants_of(const Shown& one) {
   return variants;
 }
 
-/// The verdict, what the other variants make of it, and how the numbers were obtained.
+/// The verdict, the effect of the other variants, and how the numbers were obtained.
 std::vector<std::string> sentences_of(const json& simulation) {
   std::vector<std::string> sentences = {simulation::verdict_text(simulation)};
   for (const auto& lines :
@@ -70,7 +70,7 @@ json times_chart(const Shown& one) {
     bar.values.resize(chart.names.size());
     chart.bars.push_back(std::move(bar));
   }
-  // A lone bar compares with nothing.
+  // A single bar has nothing to be compared with.
   return chart.bars.size() < 2 ? json() : chart.block();
 }
 
@@ -104,7 +104,8 @@ bool differs_by_nic(const json& variant) {
              static_cast<double>(view::list(variant, "nics").size());
 }
 
-/// The NIC of each rail that carries most: all of the cluster's, where only the busiest are listed.
+/// The busiest NIC of each rail, over the whole cluster; the report's list of NICs may contain only
+/// the busiest ones.
 json rails_chart(const Shown& one, const json& variant) {
   BarChart chart;
   chart.title = labelled(one.label, "The busiest NIC of each rail, " + view::text(variant, "name"));

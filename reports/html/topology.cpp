@@ -249,7 +249,7 @@ private:
     picture_.height = bottom + pad + gap;
   }
 
-  /// Returns its end.
+  /// Places the boxes of a group from `x` on; returns the x coordinate of its end.
   double place_group(const SwitchGroup& group, double x, double top, double bottom) {
     const std::size_t columns =
         std::clamp(std::max(group.gpus.size(), group.nics.size()), std::size_t{1}, max_columns);
@@ -489,7 +489,7 @@ std::set<std::string> nics_hot_by_mapping(const Report& report) {
         hot.insert(device);
     }
   const json& variants = view::list(report.simulation, "variants");
-  if (!variants.empty()) // the mapping as it is
+  if (!variants.empty()) // the first variant has the given mapping
     for (const json& rail : view::list(variants.front(), "rails"))
       if (view::member(rail, "hot") == true)
         hot.insert(view::scalar(view::member(rail, "device")).value_or(""));
@@ -614,7 +614,7 @@ std::string mapping_sentence(const json& mapping) {
   return text + ".";
 }
 
-/// Identical nodes, and what they are drawn from.
+/// Identical nodes, and the data from which they are drawn.
 struct DrawnNodes {
   json topology, mapping;
   std::set<std::string> hot, faulty; ///< names of NICs
@@ -633,7 +633,7 @@ Report drawn_part(const Report& report) {
   return part;
 }
 
-/// Nodes of a job that differ from that of PE 0. Of several of a kind all are named.
+/// Nodes of a job that differ from the node of PE 0. All nodes of a kind are named.
 void add_other_nodes(const Report& report, std::vector<Report>& to) {
   const std::vector<std::string> all_names = node_names_of(report.hosts);
   for (const json& node : report.other_nodes) {
@@ -651,8 +651,8 @@ void add_other_nodes(const Report& report, std::vector<Report>& to) {
   }
 }
 
-/// A part for each node that the report describes: of a merged one whose runs differ in their node,
-/// one for each run, with the findings of that run.
+/// A part for each node that the report describes: for a merged report whose runs have different
+/// nodes, one for each run, with the findings of that run.
 std::vector<Report> parts_of(const Report& report) {
   std::vector<Report> parts;
   const bool runs_differ =
@@ -680,8 +680,9 @@ std::vector<Report> parts_of(const Report& report) {
   return parts;
 }
 
-/// In order of appearance. What counters found hot on a host may be in a report other than that of
-/// its topology; what a mapping makes hot is from the same report.
+/// The nodes in order of appearance. NICs that counters found hot on a host may be in another
+/// report than the host's topology; NICs that are hot by the mapping are taken from the same
+/// report.
 std::vector<DrawnNodes> nodes_of(const std::vector<Shown>& shown) {
   std::map<std::string, std::set<std::string>> measured, faulty_of;
   std::vector<Report> parts;
@@ -714,7 +715,7 @@ std::vector<DrawnNodes> nodes_of(const std::vector<Shown>& shown) {
   return nodes;
 }
 
-/// A node without GPUs and NICs, whose PEs have none either.
+/// Whether a node has neither GPUs nor NICs, and its PEs use none.
 bool has_nothing(const DrawnNodes& node) {
   const json& pes = view::list(node.mapping, "pes");
   return view::list(view::member(node.topology, "distances"), "labels").empty() &&

@@ -1,5 +1,5 @@
-// BF16, FP8 (e4m3) and their scales, to the bit and alike on host and device: what a kernel casts
-// with the processor's instructions must give exactly this.
+// Conversions to and from BF16 and FP8 (e4m3), and FP8 scales. Results are bit-exact and equal on
+// host and device; kernels that convert with hardware instructions must give exactly these results.
 #pragma once
 
 #include <cmath>
@@ -32,7 +32,7 @@ SHMEMCTL_HOST_DEVICE inline float float_of(std::uint32_t bits) {
 SHMEMCTL_HOST_DEVICE inline float float_of_bf16(std::uint16_t bf16) {
   return float_of(static_cast<std::uint32_t>(bf16) << 16);
 }
-/// To nearest, ties to even; NaN becomes 0x7fff, as cvt.rn.bf16.f32 does.
+/// Rounds to nearest, ties to even; NaN becomes 0x7fff, as with cvt.rn.bf16.f32.
 SHMEMCTL_HOST_DEVICE inline std::uint16_t bf16_of_float(float value) {
   const std::uint32_t bits = bits_of(value);
   if ((bits & 0x7fffffffU) > 0x7f800000U)
@@ -40,7 +40,8 @@ SHMEMCTL_HOST_DEVICE inline std::uint16_t bf16_of_float(float value) {
   return static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16 & 1)) >> 16);
 }
 
-/// To nearest, ties to even; what is too large becomes 448, NaN 0x7f: cvt.rn.satfinite.e4m3x2.f32.
+/// Rounds to nearest, ties to even; saturates to +-448; NaN becomes 0x7f: as with
+/// cvt.rn.satfinite.e4m3x2.f32.
 SHMEMCTL_HOST_DEVICE inline std::uint8_t e4m3_of_float(float value) {
   const std::uint32_t bits = bits_of(value), magnitude = bits & 0x7fffffffU;
   const std::uint32_t sign = bits >> 24 & 0x80U;
@@ -49,7 +50,7 @@ SHMEMCTL_HOST_DEVICE inline std::uint8_t e4m3_of_float(float value) {
   if (magnitude >= bits_of(448.0F))
     return static_cast<std::uint8_t>(sign | 0x7eU);
   if (magnitude < bits_of(0.015625F)) { // below 2^-6: multiples of 2^-9
-    // Adding 2^14 leaves exactly those multiples in the sum, rounded as asked for.
+    // FP32 values from 2^14 to 2^15 are multiples of 2^-9, so the addition rounds as required.
     const float rounded = float_of(magnitude) + 16384.0F;
     return static_cast<std::uint8_t>(sign | (bits_of(rounded) - bits_of(16384.0F)));
   }
@@ -66,11 +67,12 @@ SHMEMCTL_HOST_DEVICE inline float float_of_e4m3(std::uint8_t e4m3) {
   return float_of(sign | ((magnitude << 20) + (120U << 23)));
 }
 
-/// How 128 values become FP8: value * factor is cast; scale * cast gives the value back.
+/// The scaling of 128 values for FP8: value * factor is cast to e4m3, and the cast value times
+/// scale gives the value back.
 struct Fp8Scale {
   float factor, scale;
 };
-/// @param largest of the values' magnitudes
+/// @param largest the largest magnitude of the values
 SHMEMCTL_HOST_DEVICE inline Fp8Scale fp8_scale(float largest) {
   const float at_least = largest > 1e-4F ? largest : 1e-4F;
 #if defined(__CUDA_ARCH__)
@@ -79,7 +81,8 @@ SHMEMCTL_HOST_DEVICE inline Fp8Scale fp8_scale(float largest) {
   return {448.0F / at_least, at_least / 448.0F};
 #endif
 }
-/// The same with a scale that is a power of two (UE8M0): the least one not below.
+/// As fp8_scale(), but with a scale that is a power of two (UE8M0): the smallest one that is not
+/// below that of fp8_scale().
 SHMEMCTL_HOST_DEVICE inline Fp8Scale fp8_power_scale(float largest) {
   const std::uint32_t bits = bits_of(fp8_scale(largest).scale);
   const std::uint32_t exponent = (bits >> 23) + ((bits & 0x7fffffU) != 0 ? 1 : 0);
@@ -93,7 +96,7 @@ SHMEMCTL_HOST_DEVICE inline float scale_of_ue8m0(std::uint8_t ue8m0) {
   return float_of(static_cast<std::uint32_t>(ue8m0) << 23);
 }
 
-/// a * b without a following sum being drawn into it.
+/// a * b, which is not fused with a following addition on the device.
 SHMEMCTL_HOST_DEVICE inline float multiply(float a, float b) {
 #if defined(__CUDA_ARCH__)
   return __fmul_rn(a, b);
@@ -120,7 +123,7 @@ SHMEMCTL_HOST_DEVICE inline float multiply_add(float a, float b, float c) {
 SHMEMCTL_HOST_DEVICE inline std::uint8_t fp8_cast(std::uint16_t bf16, const Fp8Scale& scale) {
   return e4m3_of_float(multiply(float_of_bf16(bf16), scale.factor));
 }
-/// What an expert reads: the cast value times its scale, as BF16.
+/// The value that an expert reads: the FP8 value times its scale, as BF16.
 SHMEMCTL_HOST_DEVICE inline std::uint16_t fp8_read(std::uint8_t e4m3, float scale) {
   return bf16_of_float(multiply(float_of_e4m3(e4m3), scale));
 }

@@ -1,5 +1,5 @@
-// What a dispatch and a combine must leave, from the routing of all ranks alone: the judge of both
-// backends. On the host, plainly.
+// The oracle: the expected results of dispatch and combine, computed on the host from the routing
+// of all ranks. The results of both backends are compared with it.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ struct RowSource {
   }
 };
 
-/// counts[source * n_ranks + destination]: rows that each rank sends to each.
+/// counts[source * n_ranks + destination]: the number of rows that `source` sends to `destination`.
 std::vector<std::int32_t> row_counts(const Shape& shape, const Routing& routing);
 
-/// What `rank` receives, in order.
+/// The rows that `rank` receives, by source rank, then token.
 std::vector<RowSource> expected_rows(const Shape& shape, const Routing& routing, std::int32_t rank);
 
-/// Choices by local expert of `rank`: how many received tokens chose it, rounded up to the shape's
-/// alignment.
+/// For each local expert of `rank`, the number of received tokens that chose it, rounded up to the
+/// shape's alignment.
 std::vector<std::int32_t> expected_expert_counts(const Shape& shape, const Routing& routing,
                                                  std::int32_t rank);
 
@@ -41,9 +41,10 @@ PackedRows expected_packed(const Shape& shape, const Routing& routing, std::int3
 /// @param key row_key() of the token
 std::vector<float> expected_weights(std::uint32_t key, std::int32_t top_k);
 
-/// The weight that a rank returns for one of its experts, if combine returns the top-k weights
-/// (high throughput); it gives 0 for those of other ranks. Home adds up what its ranks give, in
-/// FP32 in rank order, and over nodes in order of nodes: all but one are 0.
+/// The weight that a rank returns for a choice of one of its own experts, if combine returns the
+/// top-k weights (high throughput); it returns 0 for other choices. The token's source rank adds
+/// the returned weights in FP32, in rank order within a node, then in order of nodes; all but one
+/// of them are 0.
 SHMEMCTL_HOST_DEVICE inline float weight_back(float weight, std::int32_t expert) {
   return multiply(weight, expert_factor(expert));
 }
@@ -51,7 +52,7 @@ SHMEMCTL_HOST_DEVICE inline float weight_back(float weight, std::int32_t expert)
 std::vector<float> expected_combined_weights(const Shape& shape, const std::int32_t* experts,
                                              std::uint32_t key);
 
-/// A token's row as its rank holds it.
+/// A token's row on its source rank, in BF16.
 std::vector<std::uint16_t> expected_values(const Shape& shape, std::uint32_t key);
 /// A row cast to FP8, and its scales.
 struct Fp8Row {
@@ -59,7 +60,7 @@ struct Fp8Row {
   std::vector<float> scales;
 };
 Fp8Row expected_fp8(const Shape& shape, std::uint32_t key, bool power_scales);
-/// What an expert reads of it: BF16.
+/// The row as an expert reads it, in BF16: after the conversion to and from FP8 if `format` is fp8.
 std::vector<std::uint16_t> expected_read(const Shape& shape, std::uint32_t key, Format format,
                                          bool power_scales);
 
@@ -71,8 +72,8 @@ enum class Combine : std::int32_t {
 };
 
 /// The expected result of a token, if the experts read the row as expected_read() says.
-/// @param bias of Combine::rows, by channel; empty: none
-/// @param node_ranks of Combine::rows over nodes: ranks of a node; 0: one node
+/// @param bias for Combine::rows, by channel; empty: no bias
+/// @param node_ranks for Combine::rows: the ranks per node; 0: all ranks are on one node
 std::vector<std::uint16_t> expected_combined(const Shape& shape, const std::int32_t* experts,
                                              std::uint32_t key, Combine combine,
                                              const std::vector<std::uint16_t>& read,

@@ -1,5 +1,5 @@
-// The data of dispatch and combine: what each token holds, what an expert makes of it, and what its
-// source rank must get back, to the bit. For host and device.
+// The data of dispatch and combine: the values of each token, what an expert computes from them,
+// and the bit-exact result that the token's source rank must get. For host and device.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint32_t row_key(std::uint32_t seed, std::in
 /// both signs from 2^-7 to below 2.
 SHMEMCTL_HOST_DEVICE constexpr std::uint32_t payload_word(std::uint32_t key, std::uint32_t index) {
   const std::uint32_t hash = mixed(key + 0x9e3779b9U * (index + 1));
-  // In each half: the sign, 3 bits of the exponent, which so is from 120 to 127, and the mantissa.
+  // In each half, the mask keeps the sign, 3 bits of the exponent and the mantissa; the addition
+  // makes the exponent 120 to 127.
   return (hash & 0x83ff83ffU) + 0x3c003c00U;
 }
 SHMEMCTL_HOST_DEVICE constexpr std::uint16_t payload_bf16(std::uint32_t key,
@@ -45,14 +46,15 @@ SHMEMCTL_HOST_DEVICE inline float payload_weight(std::uint32_t key, std::int32_t
   return static_cast<float>((hash >> 8) + 1) * 0x1p-24F;
 }
 
-/// Experts in a row that all have other factors. A prime: experts whose distance has a power of two
-/// in it, as wrong places mostly have, are no more alike than others.
+/// The number of consecutive experts whose factors are all different. It is prime, so that experts
+/// at a distance that is a multiple of a power of two, as most addressing errors cause, have
+/// different factors, too.
 inline constexpr std::int32_t different_experts = 157;
-/// What expert `expert` multiplies a value with: +-m/16 * 2^n, m from 16 to 31, n from -2 to 2. So
-/// a row that was at the wrong expert comes back wrong. Products with values, and sums of factors
-/// of all experts that a token may have, are exact in FP32.
+/// The factor by which expert `expert` multiplies values: +-m/16 * 2^n, m from 16 to 31, n from -2
+/// to 2. A row that the wrong expert processes thus gives a wrong result. Products of factors and
+/// values, and the sum of the factors of all experts that a token may choose, are exact in FP32.
 SHMEMCTL_HOST_DEVICE constexpr float expert_factor(std::int32_t expert) {
-  // 61: neighbours differ much.
+  // 61 makes the factors of consecutive experts very different.
   const std::int32_t which = expert % different_experts * 61 % different_experts;
   const std::int32_t sixteenths = (16 + which / 10) << which / 2 % 5;
   const float magnitude = static_cast<float>(sixteenths) * 0x1p-6F;
@@ -65,14 +67,15 @@ SHMEMCTL_HOST_DEVICE constexpr float expert_factor(std::int32_t expert) {
 // without weights; the source rank computes bf16(bias + row of the lowest rank + ... ), in FP32, in
 // rank order. Weighted (as DeepEP's low-latency kernels): a row from each expert, bf16(x *
 // expert_factor()); the source rank computes bf16(w[0] * row[0] + ...), each step one fused
-// multiply-add in FP32, in order of k. Partial: one row from each rank, bf16 of such a sum over its
-// own experts; the source rank computes bf16 of the sum of these rows in rank order. Over nodes,
-// each node's rows are added in FP32 in rank order and rounded to BF16 before they cross, and the
-// source rank adds bias and the nodes' sums in order of nodes.
+// multiply-add in FP32, in order of k. Partial: one row from each rank, bf16 of the weighted sum
+// over its own experts; the source rank computes bf16 of the sum of these rows in rank order. High
+// throughput over several nodes: the rows of each node are added in FP32 in rank order and rounded
+// to BF16 before they are sent to the source rank's node, and the source rank adds the bias and the
+// nodes' sums in order of nodes.
 
-/// The factor of all experts of the token on that rank: the sum of their magnitudes with the
-/// product of their signs, which is never 0 and has few bits (14), so that the order of experts
-/// does not matter.
+/// The factor for all experts of the token on that rank: the sum of the magnitudes of their
+/// factors, with the product of their signs. It is not 0 if the rank has any of the token's
+/// experts, and it has at most 14 bits, so that the order of the experts does not matter.
 SHMEMCTL_HOST_DEVICE inline float rank_factor(const Shape& shape, const std::int32_t* experts,
                                               std::int32_t rank) {
   float magnitude = 0, sign = 1;
@@ -86,15 +89,16 @@ SHMEMCTL_HOST_DEVICE inline float rank_factor(const Shape& shape, const std::int
   return sign * magnitude;
 }
 
-/// bf16(x * factor): what an expert, or a rank (rank_factor()), makes of a value.
+/// bf16(x * factor): the result of an expert, or of a rank (rank_factor()), for a value.
 SHMEMCTL_HOST_DEVICE inline std::uint16_t transformed(std::uint16_t x, float factor) {
   return bf16_of_float(multiply(float_of_bf16(x), factor));
 }
 
-/// High throughput, one channel of one token. What does not come is not added, not even as 0.
-/// @param ranks where the token went
+/// High throughput: the combined value of one channel of one token. Rows that are not sent are not
+/// added, not even as 0.
+/// @param ranks the ranks that the token was sent to
 /// @param factors rank_factor() by rank
-/// @param node_ranks ranks of a node; 0: all ranks are on one
+/// @param node_ranks ranks per node; 0: all ranks are on one node
 SHMEMCTL_HOST_DEVICE inline std::uint16_t combined(std::uint16_t x, RankMask ranks,
                                                    const float* factors, std::int32_t n_ranks,
                                                    float bias = 0, std::int32_t node_ranks = 0) {
@@ -112,8 +116,9 @@ SHMEMCTL_HOST_DEVICE inline std::uint16_t combined(std::uint16_t x, RankMask ran
   return bf16_of_float(total);
 }
 
-/// Weighted, one channel of one token.
-/// @param experts its choices, @param weights theirs
+/// Weighted: the combined value of one channel of one token.
+/// @param experts the token's choices
+/// @param weights the weights of the choices
 SHMEMCTL_HOST_DEVICE inline std::uint16_t combined_weighted(std::uint16_t x,
                                                             const std::int32_t* experts,
                                                             const float* weights,
@@ -126,7 +131,7 @@ SHMEMCTL_HOST_DEVICE inline std::uint16_t combined_weighted(std::uint16_t x,
   return bf16_of_float(total);
 }
 
-/// Partial, one channel: what one rank sends back.
+/// Partial: the value of one channel of the row that one rank sends back.
 SHMEMCTL_HOST_DEVICE inline std::uint16_t partial_row(std::uint16_t x, const Shape& shape,
                                                       const std::int32_t* experts,
                                                       const float* weights, std::int32_t rank) {

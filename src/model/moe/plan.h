@@ -1,9 +1,9 @@
-// Where each row goes, before any row moves. For host and device; no state.
+// The destination of each row, computed before any row moves. For host and device; stateless.
 //
-// A token goes once to each rank that has one of its experts. The rows that a rank receives lie by
-// source rank, then by token: row = base(source, destination) + number of the source's earlier
-// tokens for that destination. Both are sums of counts, so no two writers meet and every run gives
-// the same order.
+// A token is sent once to each rank that has one of its experts. The rows that a rank receives are
+// ordered by source rank, then by token: row = base(source, destination) + number of the source's
+// earlier tokens for that destination. Both terms are sums of counts, so no two writers use the
+// same row and every run gives the same order.
 #pragma once
 
 #include <cstdint>
@@ -66,16 +66,16 @@ rows_of(const std::int32_t* counts, std::int32_t n_ranks, std::int32_t destinati
   return base_of(counts, n_ranks, n_ranks, destination);
 }
 
-/// What an expert's tokens are counted as: rounded up to a multiple of the alignment.
+/// The token count of an expert, rounded up to a multiple of the alignment.
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t aligned_count(std::int32_t count,
                                                           std::int32_t alignment) {
   return (count + alignment - 1) / alignment * alignment;
 }
 
-// Low latency: no counts go ahead. Each source has `max_tokens` slots of its own on each
-// destination, in two buffers that the calls use alternately. Call n + 2 overwrites the buffer of
-// call n. By then its reader has finished call n, because it has begun call n + 1, without which no
-// rank begins call n + 2.
+// Low latency: no counts are exchanged before the rows. Each source has `max_tokens` slots of its
+// own on each destination, in two buffers that the calls use alternately. Call n + 2 overwrites the
+// buffer of call n. By then the reader of that buffer has finished call n, because no rank begins
+// call n + 2 before the reader has begun call n + 1.
 
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t buffer_of_epoch(std::uint64_t epoch) {
   return static_cast<std::int32_t>(epoch % 2);
@@ -86,9 +86,9 @@ SHMEMCTL_HOST_DEVICE constexpr std::int32_t fixed_slot(const Shape& shape, std::
   return source * shape.max_tokens + index;
 }
 
-// Packed by expert (low latency, on request): the rows of each expert of a rank are contiguous,
-// experts in order, each from a multiple of the alignment on; of an expert by source rank, then
-// token. offsets[e] = sum of aligned_count() of the experts before e.
+// Packed by expert (low latency, on request): the rows of each expert of a rank are contiguous.
+// Experts are in order, and each begins at a multiple of the alignment. The rows of an expert are
+// ordered by source rank, then token. offsets[e] = sum of aligned_count() of the experts before e.
 
 /// The most rows that a rank can have in this layout.
 SHMEMCTL_HOST_DEVICE constexpr std::int64_t max_packed_rows(const Shape& shape) {
@@ -98,7 +98,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::int64_t max_packed_rows(const Shape& shape) 
          std::int64_t{local} * (shape.expert_alignment - 1);
 }
 
-// A count and its flag in one word: the epoch of its call is stored with it, so that nothing need
+// A count and its flag in one word: the epoch of its call is stored with it, so that nothing has to
 // be zeroed between calls. Epochs begin at 1.
 
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t count_word(std::uint64_t epoch, std::int32_t count) {
@@ -111,8 +111,8 @@ SHMEMCTL_HOST_DEVICE constexpr std::int32_t count_of(std::uint64_t word) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(word));
 }
 
-// Across nodes: ranks of a node are neighbours, and a token crosses once for each node, to the rank
-// with the sender's local index.
+// Internode: the ranks of a node have consecutive numbers, and a token is sent once to each node,
+// to the rank with the sender's local index.
 
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t node_of(std::int32_t rank, std::int32_t node_ranks) {
   return rank / node_ranks;
@@ -122,7 +122,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::int32_t rail_of(std::int32_t rank, std::int3
                                                     std::int32_t node_ranks) {
   return node * node_ranks + rank % node_ranks;
 }
-/// The bits of a node's ranks, its first rank as bit 0.
+/// The bits of the node's ranks; bit 0 is the node's first rank.
 SHMEMCTL_HOST_DEVICE constexpr RankMask ranks_on_node(RankMask ranks, std::int32_t node,
                                                       std::int32_t node_ranks) {
   const RankMask all = node_ranks >= 64 ? ~RankMask{0} : rank_bit(node_ranks) - 1;

@@ -24,13 +24,13 @@ std::uint64_t scattered(std::uint64_t x) {
   return x ^ x >> 31;
 }
 
-/// SplitMix64: whole numbers only, so that every machine draws the same.
+/// SplitMix64: uses integers only, so that every machine draws the same numbers.
 class Draws {
 public:
   static constexpr std::uint64_t step = 0x9e3779b97f4a7c15U;
   explicit Draws(std::uint64_t seed) : state_(seed) {}
 
-  /// From 0 to limit - 1.
+  /// A random number from 0 to limit - 1.
   std::uint64_t below(std::uint64_t limit) {
     state_ += step;
     return (scattered(state_) >> 32) * limit >> 32; // limits are far below 2^32
@@ -40,14 +40,14 @@ private:
   std::uint64_t state_;
 };
 
-/// Moves `wanted` random entries of `from` to its front. Any order of `from` will do, so it is left
-/// as it is then.
+/// Moves `wanted` random entries of `from` to its front. Works with any order of `from`, so the
+/// order is not restored.
 void draw_to_front(std::vector<std::int32_t>& from, std::size_t wanted, Draws& draws) {
   for (std::size_t i = 0; i < wanted; ++i)
     std::swap(from[i], from[i + draws.below(from.size() - i)]);
 }
 
-/// A rank's choices, one token after the other.
+/// Draws a rank's choices, token by token.
 class Chooser {
 public:
   Chooser(const Shape& shape, const RoutingRequest& request, std::uint64_t seed)
@@ -98,7 +98,7 @@ private:
     out.insert(out.end(), from.begin(), from.begin() + static_cast<std::ptrdiff_t>(n));
   }
 
-  /// Which expert is how popular is the same for all ranks.
+  /// The popularity of each expert is the same for all ranks.
   void make_popularity() {
     Draws order(request_.seed ^ 0x7a697066U);
     draw_to_front(all_, all_.size(), order);
@@ -113,8 +113,8 @@ private:
       if (out.size() < full && std::find(out.begin() + begin, out.end(), expert) == out.end())
         out.push_back(expert);
     };
-    // Where nearly all experts are chosen, the last ones would take long: they are the most popular
-    // of those that are left.
+    // If nearly all experts must be chosen, it would take too many draws to find the last ones:
+    // after a number of tries, take the most popular of the remaining experts.
     for (int tries = 0; out.size() < full && tries < 16 * shape_.top_k; ++tries) {
       const auto found =
           std::upper_bound(bounds_.begin(), bounds_.end(), draws_.below(bounds_.back()));
@@ -145,8 +145,8 @@ Error unfit(const std::string& problem, const std::string& fix) {
   return Error(ExitCode::usage, "routing", "", problem, fix).on_all_pes();
 }
 
-/// The nearest number of groups that divides the experts, of those that suit the choices if there
-/// are any.
+/// The nearest number of groups that divides the number of experts; preferably one that also fits
+/// the choices.
 std::int32_t nearest_groups(const Shape& shape, const RoutingRequest& request) {
   std::int32_t nearest = 1;
   bool suits = false;
@@ -228,11 +228,11 @@ std::int32_t tokens_of_rank(const Shape& shape, const RoutingRequest& request, s
 RankRouting make_rank_routing(const Shape& shape, const RoutingRequest& request,
                               std::int32_t rank) {
   check(shape, request);
-  constexpr std::uint64_t apart = 0xd1342543de82ef95U; // odd: no two steps of 2^64 begin alike
+  constexpr std::uint64_t apart = 0xd1342543de82ef95U; // odd: all 2^64 steps have different seeds
   RankRouting routing{shape.top_k, {}};
   const std::int32_t tokens = tokens_of_rank(shape, request, rank);
   routing.experts.reserve(static_cast<std::size_t>(tokens) * static_cast<std::size_t>(shape.top_k));
-  // Seeds are mixed first: next to each other, they would begin one draw apart.
+  // Seeds are mixed first: the sequences of adjacent seeds would otherwise be shifted by one draw.
   Chooser chooser(shape, request,
                   scattered(request.seed + Draws::step) + static_cast<std::uint64_t>(rank) +
                       request.step * apart);

@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::int32_t max_tokens_of_file = 1 << 20;
 
-/// The lines that say something, with their numbers.
+/// The lines that are neither empty nor comments, with their numbers.
 class Lines {
 public:
   Lines(std::string_view text, const std::string& subject) : rest_(text), subject_(subject) {}
 
-  /// Throws if there is none.
+  /// The next line; throws if there is none.
   std::vector<std::string> next(const char* expected) {
     while (!rest_.empty()) {
       const std::string_view line = trim(take_line(rest_));
@@ -46,7 +46,7 @@ public:
         subject_, fmt::format("line {}", number_), problem,
         "record it again with shmemctl moe --record, or see docs/explanation/moe.md");
   }
-  /// The number after `word` at `index`.
+  /// The number that follows `word`, which must be at `index`.
   std::int32_t named(const std::vector<std::string>& words, std::size_t index,
                      const std::string& word, std::int32_t least, std::int32_t most) const {
     if (words.size() < index + 2 || words[index] != word)

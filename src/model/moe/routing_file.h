@@ -9,10 +9,10 @@
 //   ...
 //   end 0123456789abcdef
 //
-// One line per token: its choices, in the order in which weights are added; -1 is none. Ranks in
-// order. `end` has the hash of all (routing_hash()), so that a truncated or changed file is
-// detected; "end -" in a file made by hand is not compared. Lines that begin with # and empty lines
-// are skipped.
+// One line per token: its choices, in the order in which weights are added; -1 is a masked choice.
+// Ranks are in order. After `end` comes the hash of the routing (routing_hash()), so that a
+// truncated or changed file is detected; a file made by hand may have "end -" instead, which is not
+// checked. Lines that begin with # and empty lines are skipped.
 #pragma once
 
 #include <string>
@@ -23,13 +23,13 @@ namespace shmemctl::moe {
 
 inline constexpr const char* routing_file_format = "shmemctl-routing 1";
 
-/// What a file says of its shape, and its choices.
+/// The shape that a file states, and its choices.
 struct RecordedRouting {
-  Shape shape; ///< n_ranks, n_experts, top_k, and as max_tokens the most tokens of a rank
+  Shape shape; ///< n_ranks, n_experts, top_k; max_tokens is the largest token count of a rank
   Routing routing;
 };
 
-/// Throws Error (usage) with line and rule.
+/// Throws Error (usage) that names the line and the rule.
 /// @param subject the file's name
 RecordedRouting parse_routing_file(const std::string& text, const std::string& subject);
 std::string routing_file_text(const Shape& shape, const Routing& routing);

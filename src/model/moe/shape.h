@@ -1,4 +1,4 @@
-// The numbers that everything in a dispatch and a combine follows from. For host and device.
+// The shape of a dispatch and a combine: the numbers that determine all sizes. For host and device.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ inline constexpr int max_ranks_of_kernels = 8; ///< most ranks of a node that ou
 inline constexpr int channels_per_scale = 128; ///< FP8: values that share a scale
 inline constexpr std::int32_t no_expert = -1;  ///< a choice that is masked
 
-/// What travels in a dispatch. A combine is always BF16.
+/// The format of the values in a dispatch. A combine is always BF16.
 enum class Format : std::int32_t {
   bf16,
   fp8 ///< e4m3, one FP32 scale per 128 channels
 };
 
-/// Experts are assigned in order: rank r has experts r * local_experts() and on.
+/// Experts are assigned in order: rank r has local_experts() experts from r * local_experts() on.
 struct Shape {
   std::int32_t n_ranks = 1;
   std::int32_t n_experts = 1;  ///< experts of all ranks together

@@ -14,8 +14,9 @@ namespace {
 constexpr std::int32_t tokens_limit = 1 << 20;
 constexpr std::int32_t max_hidden = 1 << 20;
 
-/// "7040 or 7168": the multiples of `of` from `least` to `most` that are nearest to a value which
-/// is none. @param least @param most multiples of `of` themselves
+/// "7040 or 7168": the multiples of `of` from `least` to `most` that are nearest to a value that is
+/// not one.
+/// @param least, most must be multiples of `of`
 std::string multiples_around(std::int32_t value, std::int32_t of, std::int32_t least,
                              std::int32_t most) {
   if (value <= least || value >= most)
@@ -46,12 +47,13 @@ std::optional<BrokenRule> broken_hidden(const Shape& shape, Format format) {
                     multiples_around(shape.hidden, step, step, max_hidden)};
 }
 
-/// Experts are shared by ranks and by groups alike, and a token's choices differ.
+/// The number of experts must be divisible by the ranks and by the groups, and a token's choices
+/// are distinct.
 std::optional<BrokenRule> broken_experts(const Shape& shape, const GroupRule& groups) {
   const auto round_up = [](std::int64_t value, std::int64_t of) {
     return (value + of - 1) / of * of;
   };
-  // What is wrong with other flags is not this one's business.
+  // Invalid values of other flags are reported elsewhere.
   const std::int64_t of_groups =
       groups.groups >= 1 && groups.groups <= max_experts ? groups.groups : 1;
   const bool top_k_is_legal = shape.top_k >= 1 && shape.top_k <= max_top_k;

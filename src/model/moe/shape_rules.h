@@ -1,4 +1,4 @@
-// Which shapes can be run, and what to ask for instead of those that cannot.
+// The rules for shapes that can be run, and the nearest legal value if a shape breaks one.
 #pragma once
 
 #include <optional>
@@ -19,21 +19,22 @@ struct BrokenRule {
   std::string nearest; ///< the nearest legal value: "7040 or 7168"
 };
 
-/// What to throw of a rule that is broken (usage).
+/// The error (usage) to throw for a broken rule.
 Error error_of(const BrokenRule& broken);
 
-/// Groups that experts are put into, where the routing has some: then num-experts has to suit them,
-/// too. Whether the groups themselves are legal is the routing's to say.
+/// The expert groups of a grouped routing, which num-experts must fit, too. The routing checks
+/// whether the groups themselves are legal.
 struct GroupRule {
   std::int32_t groups = 1, top_groups = 1;
 };
 
-/// The value that it names is one that this function accepts, if all other values are legal.
+/// The rule that the shape breaks. This function accepts the nearest value that it names, if all
+/// other values are legal.
 /// @param ranks_limit the most ranks that the caller supports
-/// @return nothing if all is well
+/// @return empty if no rule is broken
 std::optional<BrokenRule> broken_rule(const Shape& shape, Format format,
                                       int ranks_limit = max_ranks, const GroupRule& groups = {});
-/// Only what does not depend on the number of ranks.
+/// As broken_rule(), but only the rules that do not depend on the number of ranks.
 std::optional<BrokenRule> broken_without_ranks(const Shape& shape, Format format);
 /// Throws Error (usage) if a rule is broken.
 void validate(const Shape& shape, Format format, int ranks_limit = max_ranks,

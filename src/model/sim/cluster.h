@@ -30,14 +30,14 @@ struct Fabric {
 
 /// The change of a NIC, or of one of its ports.
 struct NicChange {
-  std::optional<int> node; ///< empty: of every node
+  std::optional<int> node; ///< empty: on every node
   std::string device;
   std::optional<int> port; ///< empty: all ports
   double rate_share = 0; ///< remaining share of its rate; 0: dead, and the mapping does not use it
 
   bool concerns(int of_node) const { return !node || *node == of_node; }
 };
-/// An expert that another rank holds in addition to its own.
+/// An expert that is moved to another rank, in addition to that rank's own experts.
 struct ExpertMove {
   std::int32_t expert = 0, rank = 0;
 };
@@ -47,7 +47,8 @@ struct WhatIf {
   bool any() const { return !nics.empty() || !moves.empty(); }
 };
 
-/// "mlx5_3", "17/mlx5_3", "17/mlx5_3:1": a dead one. Throws Error (usage).
+/// A dead NIC or port: "mlx5_3" on every node, "17/mlx5_3" on node 17, "17/mlx5_3:1" only its port
+/// 1. Throws Error (usage).
 NicChange parse_dead_nic(const std::string& text);
 /// "17/mlx5_3=0.5": half of its rate is left. Throws Error (usage).
 NicChange parse_slow_nic(const std::string& text);
@@ -99,8 +100,8 @@ struct Cluster {
     return kinds[static_cast<std::size_t>(kind_of_node[static_cast<std::size_t>(node)])];
   }
   int fabric_ports() const;
-  /// Whether each PE has the same NICs at the same rates in both clusters, whoever chose them. Both
-  /// have the same nodes and fabric.
+  /// Whether each PE has the same NICs at the same rates in both clusters, whichever policy chose
+  /// them. Both must have the same nodes and fabric.
   bool same_nics(const Cluster& other) const {
     return kinds == other.kinds && kind_of_node == other.kind_of_node;
   }

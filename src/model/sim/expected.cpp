@@ -10,7 +10,7 @@ namespace shmemctl::sim {
 
 namespace {
 
-/// log(k!) less Stirling's (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2.
+/// log(k!) minus Stirling's (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2.
 double stirling_rest(double k) {
   static constexpr std::array<double, 10> exact{
       0.0810614667953272,  0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
@@ -36,7 +36,7 @@ std::int64_t by_inversion(Random& random, std::int64_t n, double p) {
   return n;
 }
 
-/// p at most a half, n p at least 10.
+/// Requires p <= 1/2 and n p >= 10.
 std::int64_t by_rejection(Random& random, std::int64_t n_whole, double p) {
   const auto n = static_cast<double>(n_whole);
   const double spread = std::sqrt(n * p * (1 - p));

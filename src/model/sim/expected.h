@@ -15,10 +15,10 @@ namespace shmemctl::sim {
 /// The standard specifies this generator's output exactly, but not that of its distributions.
 using Random = std::mt19937_64;
 
-/// 95% of a normal distribution lie within so many standard deviations of its mean.
+/// 95% of a normal distribution lie within this many standard deviations of its mean.
 inline constexpr double normal_95 = 1.959964;
 
-/// In [0, 1).
+/// A uniform random number in [0, 1).
 inline double uniform(Random& random) {
   return static_cast<double>(random() >> 11) * 0x1p-53;
 }

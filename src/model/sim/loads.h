@@ -13,7 +13,7 @@
 
 namespace shmemctl::sim {
 
-/// Nodes whose ranks exchange data only among themselves, next to each other in the cluster.
+/// Consecutive nodes of the cluster whose ranks exchange data only among themselves.
 struct Group {
   const Cluster* cluster = nullptr;
   int first_node = 0;
@@ -41,7 +41,7 @@ public:
 
   /// `from` and `to` are ranks of the group. Between nodes, both NICs and, if their leaf switches
   /// differ, an uplink of each carry the bytes; within a node, the links of both GPUs do. A rank
-  /// with several NICs shares its bytes out evenly; its i-th NIC sends to the i-th of the peer.
+  /// with several NICs spreads its bytes evenly over them; its i-th NIC sends to the peer's i-th.
   void add(int from, int to, double size_bytes);
   void add(const Loads& other, double times = 1);
   void clear();
@@ -57,7 +57,7 @@ public:
   /// The resource that is busy longest. A group has a share of a leaf's uplinks in proportion to
   /// its nodes on that leaf. GPU links of unknown rate take no time. Empty if nothing moves.
   std::optional<Bottleneck> slowest() const;
-  /// All that are busy for at least this long.
+  /// All resources that are busy for at least this long.
   std::vector<Bottleneck> as_slow_as(double time_us) const;
 
   const Group& group() const { return group_; }
@@ -90,12 +90,12 @@ private:
   Group group_;
   std::size_t ports_ = 0;
   int pes_ = 1, first_block_ = 0;
-  std::vector<double> uplinks_;          ///< GB/s that the group has of each leaf's uplinks
+  std::vector<double> uplinks_;          ///< the group's share of each leaf's uplinks, GB/s
   std::shared_ptr<const Wiring> wiring_; ///< the same vector for all copies
 };
 
 enum class Pattern {
-  moe,        ///< none of these
+  moe,        ///< MoE dispatch and combine
   all_to_all, ///< every rank sends to every other one
   put_ring,   ///< every rank to the rank with the same local index on the next node
   put_pairs,  ///< each rank of one half of the nodes exchanges data with one of the other half
@@ -130,7 +130,7 @@ struct MoeTraffic {
   std::vector<std::int32_t> rank_of_expert;
 
   int nodes() const { return shape.n_ranks / node_ranks; }
-  /// The expert choices in a call.
+  /// The rank's expert choices in call `step`.
   moe::RankRouting choices_of(int rank, std::uint64_t step) const;
   int tokens_of(int rank) const;
 };
@@ -154,11 +154,11 @@ struct MoeLoads {
   Loads dispatch, combine;
 };
 
-/// Adds the routing of one source.
+/// Adds the row counts of one source's routing to `counts`.
 void count(const MoeTraffic& traffic, const moe::RankRouting& routing, SourceCounts& counts);
 /// Adds the bytes of the source's rows, for dispatch and combine.
 void add_rows(const MoeTraffic& traffic, int source, const SourceCounts& counts, MoeLoads& loads);
-/// Only bytes between nodes, for MoeMode::hybrid.
+/// As add_rows(), but adds only bytes between nodes, for MoeMode::hybrid.
 void add_crossing_rows(const MoeTraffic& traffic, int source, const std::vector<double>& to_node,
                        MoeLoads& loads);
 

@@ -49,7 +49,7 @@ void refuse_idle_flags(const Request& request) {
          "omit --num-tokens, --num-topk, --num-experts, --uneven and --masked");
 }
 
-/// Number of groups of whole nodes, all alike, that share the experts evenly; nearest to `wanted`.
+/// The number of equal groups of whole nodes that share the experts evenly, nearest to `wanted`.
 std::optional<int> nearest_group(const Cluster& cluster, int experts, int wanted) {
   std::optional<int> nearest;
   for (int nodes = 1; nodes <= cluster.nodes; ++nodes) {
@@ -78,7 +78,7 @@ std::string other_file(const Cluster& cluster) {
                      cluster.node_pes);
 }
 
-/// @param groups which a suggested number of experts must suit, too
+/// @param groups a suggested number of experts must fit these, too
 /// @param recorded a file fixes experts and ranks: nothing else can be suggested
 void check_group(const Cluster& cluster, const moe::Shape& shape, const moe::GroupRule& groups,
                  bool recorded) {
@@ -274,7 +274,7 @@ Variants simulate_variants(const Node& node, const Request& request, const Mappi
     if (i != 1 || !best_is_given)
       together.push_back(&variants.clusters[i]);
   variants.results = simulate(together, traffic, effort);
-  if (best_is_given) { // drawing again would give the same rows
+  if (best_is_given) { // a new simulation would give the same rows
     variants.results.insert(variants.results.begin() + 1, variants.results.front());
     variants.results[1].cluster = &variants.clusters[1];
   }

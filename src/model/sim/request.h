@@ -40,7 +40,7 @@ struct Request {
 /// Throws Error (usage) with the rule and the nearest legal value; so do the other functions.
 WhatIf what_if_of(const Request& request);
 ClusterRequest cluster_of(const Request& request, const MappingRequest& mapping);
-/// @param recorded the file's content where `from_file()`
+/// @param recorded the file's content if `from_file()`
 Traffic traffic_of(const Request& request, const Cluster& cluster,
                    const std::optional<moe::RecordedRouting>& recorded);
 /// The traffic with these experts moved to other ranks.

@@ -100,7 +100,7 @@ private:
       squares[i] += bytes * bytes;
     }
   }
-  /// From sums of squares to standard errors of the mean.
+  /// Turns sums of squares into standard errors of the mean.
   void to_errors(std::vector<double> Loads::*direction, double steps,
                  std::vector<double>& squares) {
     if (steps < 2) {

@@ -34,7 +34,7 @@ struct Effort {
 /// in the fabric. One of them represents all.
 struct GroupClass {
   Group group;
-  std::vector<int> first_nodes; ///< number of groups in this class
+  std::vector<int> first_nodes; ///< the first node of each group in this class
 };
 
 struct ClassResult {
@@ -46,7 +46,7 @@ struct ClassResult {
   /// By step; `step`: dispatch and combine together.
   std::vector<double> dispatch_us, combine_us, step_us;
   std::vector<double> peak_bytes; ///< by step; step: dispatch and combine together
-  /// the number of steps in which this limited the dispatch or combine
+  /// The number of steps in which each resource limited the dispatch or the combine.
   std::map<Resource, int> slowest_dispatch, slowest_combine;
 };
 

@@ -17,7 +17,7 @@ namespace shmemctl::sim {
 namespace {
 
 constexpr double hot = 1.2;   ///< a NIC at this multiple of the even share or above is a hot spot
-constexpr double dear = 1.05; ///< multiple of the best mapping's step time
+constexpr double dear = 1.05; ///< a step that takes this many times the best step is slow
 
 std::vector<NicBytes> nics_of(const Result& result) {
   const Cluster& cluster = *result.cluster;
@@ -87,7 +87,7 @@ OperationTime operation_of(const Result& result, const char* name,
   return time;
 }
 
-/// Dispatch and combine, one after the other. The longer of them determines the limit.
+/// The step: dispatch, then combine. The longer of them determines the limit.
 OperationTime step_of(const Result& result, const OperationTime& dispatch,
                       const OperationTime& combine) {
   const ClassResult* slowest = &result.classes.front();
@@ -109,8 +109,8 @@ OperationTime step_of(const Result& result, const OperationTime& dispatch,
 
 bool Summary::is_even() const {
   const NicBytes& nic = nics[busiest];
-  // The largest of thousands of sampled means lies up to four standard errors, two margins, above
-  // what they share.
+  // The largest of thousands of sampled means can be four standard errors (two margins) above their
+  // common expectation.
   const double noise = 2 * (nic.out >= nic.in ? nic.out_margin : nic.in_margin).value_or(0);
   return nic.most() - noise <= (1 + same_within) * even_bytes;
 }

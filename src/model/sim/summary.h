@@ -25,9 +25,9 @@ struct OperationTime {
   std::string operation; ///< "dispatch", "combine", "step", or "transfer"
   Estimate time_us;
   std::vector<double> samples_us; ///< empty: the time for the expected bytes
-  std::string limited_by;         ///< limit_name() of what is busy longest
+  std::string limited_by;         ///< limit_name() of the resource that is busy longest
   Bottleneck bottleneck;
-  std::optional<Resource> most_often; ///< share of the steps
+  std::optional<Resource> most_often; ///< the resource that limited most steps
   double most_often_share = 0;
   double crossing_bytes = 0; ///< bytes that a rank sends to other nodes, on average
   double link_bytes = 0;     ///< bytes that a rank sends to other ranks of its node, on average
@@ -49,7 +49,8 @@ struct Summary {
   double over_even(const NicBytes& nic) const {
     return even_bytes > 0 ? nic.most() / even_bytes : 1;
   }
-  /// No NIC carries more than the even share, but for what is not shown or due to sampling.
+  /// True if no NIC carries more than the even share, apart from differences that are too small to
+  /// be shown or due to sampling.
   bool is_even() const;
   /// Whether the NIC is a hot spot: 1.2 times the even share or more.
   bool is_hot(const NicBytes& nic) const;

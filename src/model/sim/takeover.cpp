@@ -9,7 +9,7 @@ namespace shmemctl::sim {
 
 namespace {
 
-/// Clusters number their ports each in their own way: names are what they share.
+/// Each cluster numbers its ports in its own way, so ports are matched by name.
 using PortName = std::pair<std::string, int>;
 
 PortName name_of(const Port& port) {
@@ -27,7 +27,7 @@ std::vector<std::set<PortName>> ports_of_pes(const Cluster& cluster, int node) {
   return ports;
 }
 
-/// What became of one port of one node.
+/// How the PEs of one dead port of one node continue.
 Takeover takeover_of(const PortName& dead, const std::vector<std::set<PortName>>& before,
                      const std::vector<std::set<PortName>>& after) {
   Takeover takeover;
@@ -80,7 +80,7 @@ std::vector<Takeover> takeovers(const Cluster& before, const Cluster& after,
       continue;
     for (const PortName& dead : killed_by(change, before)) {
       const std::size_t first = all.size();
-      // Nodes of one kind before and after are alike.
+      // Nodes whose kinds before and after are the same have the same result.
       std::map<std::pair<int, int>, std::size_t> known;
       for (int node = 0; node < after.nodes; ++node) {
         if (!change.concerns(node))

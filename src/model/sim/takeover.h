@@ -16,7 +16,7 @@ struct Substitute {
   std::vector<int> shares; ///< local PEs that used this port before, and still do
 };
 
-/// What became of a dead port, on all nodes on which the same became of it.
+/// How the PEs of a dead port continue, for all nodes on which they continue in the same way.
 struct Takeover {
   std::vector<int> nodes; ///< ascending; at least one
   std::string device;

@@ -48,7 +48,7 @@ std::optional<CpuSet> set_of_words(std::string_view text, Parse parse) {
   return cpus;
 }
 
-/// Words of 32 CPUs, the lowest first; at least one.
+/// The set as words of 32 CPUs, the lowest first; at least one word.
 std::vector<std::uint32_t> hex_words(const CpuSet& cpus) {
   const int last = cpus.empty() ? 0 : cpus.last();
   std::vector<std::uint32_t> words(static_cast<std::size_t>(last / word_bits) + 1);
@@ -203,8 +203,8 @@ CpuSet siblings(const Sysroot& sysroot, int cpu) {
   return {cpu};
 }
 
-/// Matches PEs with slots (cores or CPUs) by augmenting paths, so that no PE goes without because
-/// an earlier one took the only slot that it may have.
+/// Matches PEs with slots (cores or CPUs) by augmenting paths, so that no PE is left without a slot
+/// because an earlier PE took the only one that it may use.
 class Matching {
 public:
   /// @param slots by PE, best first
@@ -243,7 +243,7 @@ private:
   std::vector<int> holder_, slot_;
 };
 
-/// Slots that a PE may have, those of its NUMA node first.
+/// The slots that a PE may use, those of its NUMA node first.
 std::vector<int> choices(const PinRequest& request, const std::vector<CpuSet>& slots,
                          const CpuLayout& layout) {
   std::vector<int> order;

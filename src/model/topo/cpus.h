@@ -62,7 +62,7 @@ std::optional<CpuSet> parse_cpumap(std::string_view text);
 /// With the minimum number of words, at least one.
 std::string format_cpumap(const CpuSet& cpus);
 
-/// hwloc's bitmap: such words with 0x before them, empty ones for zero: "0x0000ffff,,0xffffffff".
+/// hwloc's bitmap: the same words with the prefix 0x, or empty for zero: "0x0000ffff,,0xffffffff".
 /// Empty if it is malformed, infinite ("0xf...f") or too large.
 std::optional<CpuSet> parse_hwloc_bitmap(std::string_view text);
 std::string format_hwloc_bitmap(const CpuSet& cpus);
@@ -79,7 +79,7 @@ CpuLayout read_cpu_layout(const Sysroot& sysroot);
 /// What plan_cpus() knows about one PE of a machine.
 struct PinRequest {
   CpuSet allowed;
-  int numa = -1; ///< where it runs and has its memory now; -1 if unknown
+  int numa = -1; ///< NUMA node on which it runs and has its memory; -1 if unknown
 };
 /// The CPU of each PE; -1 for a PE that may use none. A PE with a single core stays on it. The
 /// others get distinct physical cores as long as there are any (of their own NUMA node first), then

@@ -18,15 +18,17 @@ std::optional<Distance> parse_distance(std::string_view word);
 
 /// PCIe distance of two PCI devices (indices into `node.pci`), by nvidia-smi's definitions:
 /// PIX  at most one switch (or bridge) on the path; PXB  several, but no host bridge;
-/// PHB  the same host bridge; NODE  another host bridge of the same NUMA node; SYS  another one.
+/// PHB  the same host bridge; NODE  another host bridge of the same NUMA node;
+/// SYS  another NUMA node.
 /// Unknown if the NUMA node of either is unknown and needed.
 Distance pci_distance(const Node& node, int left, int right);
 
-/// Distance of two devices, numbered GPUs first, then NICs. A recorded matrix wins. NVLink between
-/// two GPUs wins over PCIe: directly, or through NVSwitches (the smaller of both GPUs' link
-/// counts).
+/// Distance of two devices, numbered GPUs first, then NICs. A recorded matrix takes precedence.
+/// NVLink between two GPUs, direct or through NVSwitches (then with the smaller of both GPUs' link
+/// counts), takes precedence over PCIe.
 Distance distance(const Node& node, int left, int right);
-/// All of them: (GPUs + NICs) squared, symmetric, PathClass::self on the diagonal.
+/// The distances of all pairs: a symmetric matrix over GPUs and NICs, with PathClass::self on the
+/// diagonal.
 DistanceMatrix distance_matrix(const Node& node);
 
 /// As distance(), but never by NVLink: the PCIe path between two GPUs (topo -mp).

@@ -1,4 +1,4 @@
-// The GPUs and RDMA NICs of a node as nodes of one type are compared by.
+// The GPUs and RDMA NICs of a node, with the facts by which nodes of one type are compared.
 #include "src/model/topo/inventory.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// The GPUs and RDMA NICs of a node as nodes of one type are compared by: what is the same on all of
-// them.
+// The GPUs and RDMA NICs of a node, with the facts that are the same on all nodes of one type and
+// by which such nodes are compared.
 #pragma once
 
 #include <map>
@@ -27,12 +27,11 @@ struct InventoryDevice {
 
 /// All GPUs, in PCI bus order.
 std::vector<InventoryDevice> gpu_inventory(const Node& node);
-/// RDMA NICs of their own hardware, in enumeration order: no Soft-RoCE, and no NIC with Ethernet
-/// alone.
+/// Hardware RDMA NICs, in enumeration order: no Soft-RoCE, and no NIC without RDMA.
 std::vector<InventoryDevice> nic_inventory(const Node& node);
 
 /// The kernel's version as "kernel", and those of the drivers by name.
-/// @param host of host_json()
+/// @param host as host_json() returns it
 std::map<std::string, std::string> versions_of(const nlohmann::json& host);
 
 } // namespace shmemctl

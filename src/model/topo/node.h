@@ -83,9 +83,9 @@ struct PciDevice {
   int host_bridge = -1;
   Fact<std::uint32_t> class_code; ///< 24 bits: 0x030200
   Fact<std::uint16_t> vendor, device, subsystem_vendor, subsystem_device;
-  Fact<int> numa; ///< os_index; unknown where the kernel says -1
+  Fact<int> numa; ///< os_index; unknown if the kernel reports -1
   PcieLink link;
-  /// Canonical "/sys/devices/pci0000:15/..." where the source has it, else "".
+  /// Canonical "/sys/devices/pci0000:15/..." if the source has it, else "".
   std::string sysfs_path;
 };
 
@@ -116,7 +116,7 @@ struct Gpu {
   Fact<std::string> name, uuid;
   Fact<std::string> vbios; ///< "96.00.89.00.01", of the live machine only
   Fact<int> numa;
-  /// The NUMA nodes as a list ("0,3-9") where the source names several: `numa` is then unknown.
+  /// The NUMA nodes as a list ("0,3-9") if the source names several: `numa` is then unknown.
   Fact<std::string> numa_affinity;
   Fact<int> memory_numa;  ///< NUMA node of the GPU's own memory (nvidia-smi's GPU NUMA ID)
   Fact<std::string> cpus; ///< CPU affinity as a cpulist, if the source gives it
@@ -163,7 +163,7 @@ struct Nic {
 /// Path classes of `nvidia-smi topo`, from near to far.
 enum class PathClass { self, nvlink, pix, pxb, phb, node, sys };
 struct Distance {
-  std::optional<PathClass> path; ///< unknown where the facts do not decide
+  std::optional<PathClass> path; ///< unknown if the facts do not determine it
   int links = 0;                 ///< NVLinks (or xGMI links) for PathClass::nvlink
   std::string reason;            ///< why it is unknown; else ""
 

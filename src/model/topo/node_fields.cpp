@@ -1,5 +1,5 @@
-// The node model's fields as flat texts, in which XML dumps keep what their format has no element
-// for.
+// The node model's fields as flat texts, which XML dumps use for facts that their format has no
+// element for.
 #include "src/model/topo/node_fields.h"
 
 #include <algorithm>
@@ -112,7 +112,7 @@ using field_text::Word;
 constexpr const char* fix =
     "write the file again with shmemctl topo --dump, or delete what shmemctl added to it";
 constexpr const char* nothing = "-"; ///< a list without items
-constexpr char unknown_mark = '?';   ///< before the reason why a fact is unknown, or for no value
+constexpr char unknown_mark = '?';   ///< precedes the reason why a fact is unknown; alone: no value
 
 template <class T>
 std::string name_of(const T&, std::size_t position) {
@@ -130,7 +130,7 @@ std::string name_of(const Nic& nic, std::size_t position) {
   return name;
 }
 
-/// Equal names are told apart by "#2", "#3" in the list's order.
+/// Equal names get the suffixes "#2", "#3" in the list's order.
 template <class T>
 std::vector<std::string> names_of(const std::vector<T>& items) {
   std::vector<std::string> names;

@@ -1,5 +1,5 @@
-// The node model's fields as flat texts, in which XML dumps keep what their format has no element
-// for.
+// The node model's fields as flat texts, which XML dumps use for facts that their format has no
+// element for.
 #pragma once
 
 #include <charconv>
@@ -16,13 +16,13 @@
 
 namespace shmemctl::field_text {
 
-/// The value of one word.
+/// A value that is encoded as one word.
 template <class T>
 concept Word = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::same_as<T, std::string> ||
     std::same_as<T, PciAddress> || std::same_as<T, Distance>;
 
 /// Percent-encodes everything but letters, digits and a few marks; "" becomes "%" and "-" "%2d", so
-/// that "-" can mean nothing; an encoded text never starts with "?".
+/// that "-" can mean that there is no value; an encoded text never starts with "?".
 std::string escape(const std::string& text);
 std::optional<std::string> unescape(const std::string& word);
 
@@ -99,8 +99,8 @@ NodeFields fields_of(const Node& node);
 void add_field(NodeFields& to, const std::string& key, const std::string& text,
                const std::string& position);
 
-/// The node that `from` describes. Throws Error (usage) naming the key and where it is, for a
-/// field that is missing or malformed, or for a node that shape_problem() complains of. Memory is
+/// The node that `from` describes. Throws Error (usage) naming the key and where it is, for a field
+/// that is missing or malformed, or for a node that shape_problem() rejects. Memory is
 /// bounded by the number and length of the fields.
 /// @param subject, position of the whole, for messages
 Node node_from_fields(const NodeFields& from, const std::string& subject,

@@ -13,7 +13,7 @@ namespace {
 
 using Count = Fact<std::uint64_t>;
 
-/// 2^53 bytes: no run moves as much over one link, and all of them together fit 64 bits.
+/// 2^53 bytes: no run moves that much over one link, and the sum over all links fits in 64 bits.
 constexpr std::uint64_t max_KiB = std::uint64_t{1} << 43;
 
 /// The step of a counter in KiB.
@@ -67,13 +67,13 @@ Count in_bytes(const Count& KiB) {
   return KiB ? known(*KiB * nvlink_counter_step_bytes, KiB.origin) : KiB;
 }
 
-/// Tolerance: less than one step per link, and what may have moved between two queries.
+/// Tolerance: less than one step per link, plus the traffic between two queries.
 bool agree(std::uint64_t sum_KiB, std::uint64_t total_KiB, std::size_t links) {
   const auto [least, most] = std::minmax(sum_KiB, total_KiB);
   return most - least <= links + 1 + most / 100;
 }
 
-/// @param total  the driver's own sum; need not be known
+/// @param total the driver's own sum; may be unknown
 Count sum(const std::vector<Steps>& links, Count Steps::*direction, const Count& total) {
   std::uint64_t KiB = 0;
   for (const Steps& link : links) {

@@ -28,8 +28,8 @@ struct NvlinkCounters {
   std::string problem; ///< why `links` is empty; "" if it is not
 };
 
-/// The difference of two readings. Each link's figure is off by less than
-/// nvlink_counter_step_bytes, and the sums by that for each link.
+/// The difference of two readings. Each link's value is off by less than nvlink_counter_step_bytes,
+/// a sum by less than that times the number of links.
 struct NvlinkTraffic {
   struct OfLink {
     unsigned link = 0;
@@ -39,13 +39,13 @@ struct NvlinkTraffic {
   Fact<std::uint64_t> out_bytes, in_bytes; ///< bytes of all links together
 };
 
-/// For what one PE sends to another.
+/// Serialize messages between PEs.
 void serialize(Archive& archive, NvlinkTraffic::OfLink& link);
 void serialize(Archive& archive, NvlinkTraffic& traffic);
 
-/// Unknown, with the reason: what one of the readings lacks, and what decreased; a sum is also
-/// unknown if one of its links is, or if the driver's own sum differs (which detects a driver that
-/// reports the GPU's sum for each link).
+/// A value is unknown, with the reason, if one of the readings lacks it or if it decreased; a sum
+/// is also unknown if one of its links is, or if the driver's own sum differs (which detects a
+/// driver that reports the GPU's sum for each link).
 NvlinkTraffic nvlink_traffic(const NvlinkCounters& before, const NvlinkCounters& after);
 
 } // namespace shmemctl

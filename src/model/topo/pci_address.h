@@ -19,8 +19,8 @@ struct PciAddress {
 };
 
 /// "0000:18:00.0", "00000000:18:00.0" (NVML), "18:00.0" (lspci), "18:00" (function 0); hexadecimal
-/// in either case; domains of up to 8 digits (Hyper-V, VMD). Nothing for anything else, a device
-/// over 1f or a function over 7 included.
+/// in either case; domains of up to 8 digits (Hyper-V, VMD). Empty for anything else, including a
+/// device over 1f or a function over 7.
 std::optional<PciAddress> parse_pci_address(std::string_view text);
 
 /// "0000:18:00.0"; at least four digits of domain, lower case, as the kernel writes it.

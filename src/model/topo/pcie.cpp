@@ -7,7 +7,8 @@ namespace shmemctl {
 
 namespace {
 
-/// 8b/10b up to 5 GT/s, 128b/130b, and 242 bytes of 256 in a flit from 64 on.
+/// The share of payload in the line code: 8b/10b up to 5 GT/s, 128b/130b below 64 GT/s, and 242 of
+/// 256 bytes of a flit from 64 GT/s on.
 double line_code(double speed_GTps) {
   return speed_GTps <= 5 ? 0.8 : speed_GTps < 64 ? 128.0 / 130 : 242.0 / 256;
 }
@@ -29,8 +30,8 @@ const PciDevice& at(const Node& node, int entry) {
   return node.pci[static_cast<std::size_t>(entry)];
 }
 
-/// "/sys/devices/pci0000:15". Sources that know CPUs only (HostBridge::exact is false) may give
-/// several the same bus; those must not look like one.
+/// "/sys/devices/pci0000:15". Sources that group devices by CPU (HostBridge::exact is false) may
+/// give several host bridges the same bus; these must get different paths.
 std::string host_bridge_path(const Node& node, int index) {
   const HostBridge& bridge = node.host_bridges[static_cast<std::size_t>(index)];
   std::string path = fmt::format("/sys/devices/pci{:04x}:{:02x}", bridge.domain, bridge.bus);
@@ -45,7 +46,7 @@ std::string host_bridge_path(const Node& node, int index) {
 } // namespace
 
 std::string synthesized_sysfs_path(const Node& node, int pci_entry) {
-  std::string below; // the rest of the path, after the part that is still to be found
+  std::string below; // the part of the path that is already known
   int entry = pci_entry;
   for (;;) {
     const PciDevice& device = at(node, entry);

@@ -116,7 +116,7 @@ private:
     return true;
   }
 
-  /// One setting for all ranks, with which each considers the GPUs of the others too.
+  /// One setting for all ranks, with which each rank also considers the GPUs of the others.
   bool over_all_gpus(NvshmemSettings settings, Advice& advice) const {
     if (!has_netdevs_policy(settings.version))
       return false;

@@ -10,11 +10,11 @@
 
 namespace shmemctl {
 
-/// What the reader could not read, omitted, mirrored or synthesized: topology-incomplete,
-/// nic-names-unknown. Part of check_node().
+/// Findings about facts that the reader could not read, omitted, mirrored or synthesized:
+/// topology-incomplete, nic-names-unknown. Part of check_node().
 Findings check_source(const Node& node);
 
-/// Facts about the machine alone: port-down, port-slow, pcie-degraded, gpu-without-nic,
+/// Findings about the machine alone: port-down, port-slow, pcie-degraded, gpu-without-nic,
 /// gpu-without-nvlink, numa-unknown, nic-not-rdma, and those of check_source(). Most severe first,
 /// then by id.
 Findings check_node(const Node& node);

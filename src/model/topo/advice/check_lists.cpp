@@ -360,7 +360,7 @@ private:
         without_devices(), std::move(remedies), true);
   }
 
-  /// The fix if no setting gives the transport a device.
+  /// The fix if there is no setting with which the transport has a device.
   std::string without_devices() const {
     const bool by_name =
         transport() == NvshmemTransport::ibgda || transport() == NvshmemTransport::ibdevx;
@@ -378,7 +378,7 @@ private:
   Diagnoses diagnoses_;
 };
 
-/// The settings of each rank; each finding once.
+/// Checks the settings of each rank; reports each finding once.
 Diagnoses check_ranks(const Node& node, const Mapping& mapping, const Mapping& optimal) {
   Diagnoses all;
   for (const NvshmemSettings& settings : mapping.request.nvshmem_per_pe) {
@@ -426,7 +426,7 @@ std::vector<int> ports_of(const Node& node, int nic) {
   return ports.empty() ? std::vector<int>{1} : ports;
 }
 
-/// -1 stands for every port. If there are several ports, none is the more likely one.
+/// -1 stands for every port. If there are several ports, none is more likely than the others.
 std::optional<int> meant_port(const Node& node, int nic, int written) {
   if (written <= 0)
     return -1;

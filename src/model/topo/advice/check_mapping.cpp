@@ -165,7 +165,7 @@ private:
     return result;
   }
 
-  /// "GPU 0, 1 (PE 0, 1)"
+  /// Such as "GPU 0, 1 (PE 0, 1)".
   std::string sharers(const NicLoad& load) const {
     std::vector<int> gpus;
     for (int pe : load.pes)
@@ -219,7 +219,8 @@ private:
          without_setting()});
   }
 
-  /// ": --gpus 0,2,4,6": GPUs of PEs that share no port, if the mapping of these alone says so.
+  /// ": --gpus 0,2,4,6": GPUs whose PEs share no port, if a mapping of these GPUs alone confirms
+  /// it.
   std::string gpus_without_sharing() const {
     std::set<int> gpus;
     for (const NicLoad& load : optimal_.nics)
@@ -309,11 +310,12 @@ private:
     return words.empty() ? "of another kind" : join(words, ", ");
   }
 
-  /// A PE on another network than most: on another link layer it cannot reach their peers at all.
+  /// A PE on another network than most PEs: with another link layer, it cannot reach the others at
+  /// all.
   void report_off_fabric() {
     std::vector<std::string> subjects;
     std::vector<std::string> words;
-    Severity severity = Severity::warning; // unless the port itself says what it is used for
+    Severity severity = Severity::warning; // an error if a port's link layer or rate is known
     for (const auto& [key, load] : loaded_) {
       const NicUse use{key.first, key.second, {}};
       if (same_network_.count(key) != 0)
@@ -339,8 +341,8 @@ private:
     const NicUse *used = nullptr, *nearer = nullptr;
   };
 
-  /// A PE whose NIC is known to be farther away than in the optimal mapping, if the mapping as a
-  /// whole is farther, too: otherwise another PE gained what this one lost.
+  /// A PE whose NIC is known to be farther away than in the optimal mapping, if the total distance
+  /// is larger, too: otherwise another PE is nearer to its NIC in exchange.
   std::vector<DistantPe> distant_pes() const {
     std::vector<DistantPe> distant;
     long total = 0;
@@ -433,8 +435,8 @@ bool is_in_table(const Mapping& mapping, int nic) {
 
 } // namespace
 
-/// By port_roles(), as everything else that tells the fabric from other NICs. Ports that are not in
-/// NVSHMEM's table need no finding: the user excluded them.
+/// Uses port_roles(), as all code that distinguishes the fabric from other NICs. Ports that are not
+/// in NVSHMEM's table need no finding: the user excluded them.
 Diagnoses check_other_nics(const Node& node, const Mapping& mapping) {
   std::vector<int> others;
   std::vector<std::string> names;

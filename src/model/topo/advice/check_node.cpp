@@ -224,8 +224,8 @@ bool through_switches(const Gpu& gpu) {
   });
 }
 
-/// Every GPU of `linked` reaches every other by NVLink or NVSwitches: then every GPU of the machine
-/// is meant to have NVLinks, unlike GPUs beside a pair with a bridge.
+/// Whether every GPU of `linked` reaches every other by NVLink or NVSwitches. Then every GPU of the
+/// machine should have NVLinks, unlike GPUs beside a pair with an NVLink bridge.
 bool are_all_joined(const Node& node, const std::vector<int>& linked) {
   const bool switched = std::any_of(linked.begin(), linked.end(), [&node](int gpu) {
     return through_switches(node.gpus[static_cast<std::size_t>(gpu)]);
@@ -327,8 +327,8 @@ std::optional<Model> model_of(const LinkedDevice& device) {
   return Model{*device.pci->vendor, *device.pci->device};
 }
 
-/// What most devices of a model can reach together with their slots, by their maxima: of NCCL's
-/// dumps, which have no other values, a device in a slower slot than its peers' is seen only so.
+/// The maximum that most devices of a model reach together with their slots. NCCL's dumps contain
+/// only these values, so that only a comparison with the peers shows a device in a slower slot.
 std::map<Model, BestLink> usual_of_models(const std::vector<LinkedDevice>& devices) {
   std::map<Model, std::vector<BestLink>> links;
   for (const LinkedDevice& device : devices)
@@ -567,7 +567,7 @@ std::string port_module_tool(const Node& node, const PortRef& ref) {
   return starts_with(tool, "ethtool") ? "ethtool -m " + *ref.port->netdev : tool;
 }
 
-/// What brings all of these ports up: one command for each interface, one for all subnets.
+/// The commands that bring all of these ports up: one for each interface, one for all subnets.
 std::string port_down_fix(const Node& node, const std::vector<PortRef>& ports) {
   std::vector<std::string> commands, waiting;
   const PortRef* first_dark = nullptr;
@@ -658,7 +658,7 @@ std::map<PeerGroup, std::vector<PortRef>> peer_groups(const Node& node) {
   return groups;
 }
 
-/// The most frequent rate among them; of equally frequent rates the higher one.
+/// Their most frequent rate; in a tie the higher one.
 double usual_rate_Gbps(const std::vector<PortRef>& peers) {
   std::map<double, int> counts;
   for (const PortRef& ref : peers)
@@ -712,7 +712,7 @@ const char* const learn_names =
     "get the device names first (ls /sys/class/infiniband on that host): a setting with unknown "
     "names would match no device";
 
-/// How to get what the source lacks.
+/// How to get the facts that the source lacks.
 std::string better_source(const Node& node) {
   if (node.format == "nvidia-smi")
     return "provide the complete output of nvidia-smi topo -m, or run shmemctl topo on that host";
@@ -721,7 +721,7 @@ std::string better_source(const Node& node) {
            "that host";
   if (node.format == "hwloc-xml" || node.format == "report")
     return "run shmemctl topo on that host: it queries the kernel and the GPU driver";
-  // a copy: `doctor` would look at the machine on which the copy is read
+  // for a copy, `doctor` would examine the machine on which the copy is read
   if (node.format == "sysroot")
     return "run shmemctl doctor on that host, or record it again as root: sudo shmemctl gather -o "
            "node.tar.zst";

@@ -142,14 +142,15 @@ std::string EnvChange::text() const {
 
 namespace {
 
-/// The index for bash of the rank that runs the line. An empty one would be 0, and every rank would
-/// silently take the first NIC: without any of the variables bash says so, and nothing is set.
-/// torchrun's variable comes first: its workers have all the same one of mpirun or srun, which
-/// started torchrun. Slurm's counts in a step only: a batch script has it too, and it is 0 there.
+/// The bash index of the rank that runs the line. An empty index would be 0, and every rank would
+/// silently take the first NIC: if none of the variables is set, bash reports an error and sets
+/// nothing. torchrun's variable comes first, because the workers of one torchrun inherit the same
+/// value of mpirun's or srun's variable. Slurm's variable is used only within a step: a batch
+/// script has it too, with the value 0.
 constexpr const char* local_rank = "${LOCAL_RANK:-${OMPI_COMM_WORLD_LOCAL_RANK:-"
                                    "${SLURM_STEP_ID:?run this in each rank}*0+$SLURM_LOCALID}}";
 
-/// NVSHMEM's device arrays hold that many rows, and its list one entry fewer safely.
+/// NVSHMEM's device arrays hold this many rows, and its list can safely hold one entry less.
 constexpr std::size_t max_rows = 32;
 constexpr std::size_t max_entries = 31;
 
@@ -344,7 +345,7 @@ std::vector<EnvChange> list_changes(const Node& node, const MappingRequest& requ
   unpinned.nvshmem.hca_pe_mapping.reset();
   if (const auto filter = leaving_out(node, unpinned, other_nics(node)))
     changes.push_back(joined(without_pe_mapping, *filter));
-  // Also without a list that names devices to use: the filter takes its place.
+  // Also used instead of a list that names devices to use.
   unpinned.nvshmem.hca_list.reset();
   unpinned.nvshmem_per_pe.clear();
   if (const auto filter = leaving_out(node, unpinned, other_nics(node)))
@@ -488,8 +489,8 @@ private:
     return after_.emplace(key, diagnose_mapping(node_, mapping, optimum_of(request))).first->second;
   }
 
-  /// The optimum depends on the ports and on the number that a PE uses; a change affects nothing
-  /// else of it.
+  /// The optimum depends on the usable ports and on the number of ports per PE; a change affects it
+  /// only through these.
   const Mapping& optimum_of(const MappingRequest& request) {
     const NvshmemSettings settings = settings_in(request.world, request.nvshmem);
     std::vector<std::pair<int, int>> left_out;
@@ -529,7 +530,7 @@ private:
     });
   }
 
-  /// Errors, then warnings.
+  /// The number of errors and the number of warnings that remain.
   std::pair<int, int> left_by(const EnvChange& change) {
     std::pair<int, int> count{0, 0};
     for (const Diagnosis& diagnosis : after(change)) {
@@ -539,8 +540,8 @@ private:
     return count;
   }
 
-  /// The changes that the findings themselves suggest, one after the other. A later one may replace
-  /// a variable of an earlier one, as long as the earlier finding stays fixed.
+  /// Combines the changes that the findings themselves suggest. A later change may replace a
+  /// variable of an earlier one, as long as the earlier finding stays fixed.
   EnvChange own_remedies() {
     EnvChange plan;
     for (const Diagnosis& diagnosis : before_) {
@@ -558,7 +559,8 @@ private:
     return plan;
   }
 
-  /// The first complete set of settings that fixes everything, else the one that leaves the least.
+  /// The first complete set of settings that fixes everything, else the one with the fewest
+  /// remaining findings.
   EnvChange best_plan(EnvChange best) {
     for (const EnvChange& plan : mapping_plans(node_, request_, optimal_)) {
       if (left_by(plan) >= left_by(best) || !breaks_nothing(plan))

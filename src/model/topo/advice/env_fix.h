@@ -35,7 +35,7 @@ public:
 
   /// `unset ...`, `export ...`, and for values per rank the lines of lines_per_rank().
   std::vector<std::string> lines() const;
-  /// The lines as one, joined by "; ", and a comment where they must run in each rank.
+  /// The lines joined by "; ", with a comment if they must run in each rank.
   std::string text() const;
 
 private:
@@ -62,7 +62,7 @@ std::string devices_of_all(const Node& node, const Mapping& mapping);
 std::optional<std::string> hca_pe_mapping_value(const Node& node, const Mapping& mapping);
 
 /// `export VARIABLE=value` if all ranks have one value; else a bash array and an export that picks
-/// by the launcher's local rank, and fails where no variable has that rank.
+/// by the launcher's local rank, and fails if no variable has that rank.
 std::vector<std::string> lines_per_rank(const std::string& variable,
                                         const std::vector<std::string>& values);
 
@@ -70,9 +70,9 @@ std::vector<std::string> lines_per_rank(const std::string& variable,
 /// NVSHMEM_HCA_PREFIX; "" if there is none.
 std::string common_prefix(const Node& node, const Mapping& mapping);
 
-/// Changes of which devices NVSHMEM's transport takes: REMOTE_TRANSPORT, if its value is none,
-/// HCA_PREFIX, and IBGDA if nothing else helps. The first one is empty if the request has a
-/// transport without any.
+/// Changes that decide which transport NVSHMEM uses and which devices it accepts: REMOTE_TRANSPORT
+/// if its value names no known transport, HCA_PREFIX, and unset IBGDA or REMOTE_TRANSPORT if
+/// nothing else helps. The first change is empty if the value of REMOTE_TRANSPORT is valid.
 std::vector<EnvChange> transport_changes(const Node& node, const MappingRequest& request,
                                          const Mapping& optimal);
 
@@ -114,10 +114,10 @@ Diagnoses diagnose_mapping(const Node& node, const Mapping& mapping, const Mappi
 // Fixes that were tried: each is applied to the model, together with all others, before it is
 // printed.
 
-/// The findings with their fixes. A change of the environment is a fix only if, with all of them
-/// applied, the simulation no longer has the finding, and no new one of severity warning or error.
-/// Errors and warnings share one set of lines; a finding that no change fixes keeps the fix of its
-/// diagnosis.
+/// The findings with their fixes. A change of the environment is a fix only if, with all changes
+/// applied, the simulation no longer has the finding, and has no new finding of severity warning or
+/// error. Errors and warnings share one set of lines; a finding that no change fixes keeps the fix
+/// of its diagnosis.
 /// @param diagnoses of this mapping, in the order of the findings
 Findings with_tried_fixes(const Node& node, const Mapping& mapping, const Mapping& optimal,
                           const Diagnoses& diagnoses);

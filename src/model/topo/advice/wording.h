@@ -17,7 +17,7 @@ std::string port_name(const Node& node, int nic, int port);
 std::string nic_name(const Node& node, int nic);
 /// "a, b and c"; beyond `limit` names "a, b, c and 5 more".
 std::string enumerate(const std::vector<std::string>& names, std::size_t limit = 16);
-/// "GPU 0, 1, 4-7"; "PE 3"; consecutive numbers are joined from three on.
+/// "GPU 0, 1, 4-7"; "PE 3"; three or more consecutive numbers are joined.
 std::string numbered(const std::string& what, std::vector<int> numbers);
 /// "is" for one, "are" for several.
 const char* is_or_are(std::size_t count);

@@ -30,7 +30,8 @@ inline std::string pointer_of(const JsonPath& path) {
   return (path.above ? pointer_of(*path.above) : "") + "/" + step;
 }
 
-/// Input whose subject (the file's name) is `subject`.
+/// Throws Error (usage) for invalid input.
+/// @param subject the file's name
 [[noreturn]] inline void complain(const std::string& subject, const JsonPath& path,
                                   const std::string& problem) {
   throw input_error(subject, pointer_of(path), problem,

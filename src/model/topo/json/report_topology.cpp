@@ -125,7 +125,7 @@ private:
     }
   }
 
-  /// A link layer or rate beside the name, without a list of ports, is that of port 1.
+  /// A link layer or rate next to the name, without a list of ports, is that of port 1.
   void add_port_of_nic(const Reader& reader, Nic& nic) {
     NicPort port;
     const std::string reason = "not in the report";

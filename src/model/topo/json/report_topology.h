@@ -19,7 +19,7 @@ nlohmann::json contract_json(const Node& node);
 Node node_from_contract(const nlohmann::json& topology, const JsonPath& json_path,
                         const std::string& subject);
 
-/// More devices than any node has; a matrix has this squared cells at most.
+/// More devices than any node has; a matrix has at most the square of this number of cells.
 inline constexpr std::size_t max_listed_devices = 1024;
 
 /// {"matrix": [["X", "PIX", null], ...], "unknown": [{"reason": ..., "cells": [[0, 2], ...]}]} of
@@ -27,7 +27,7 @@ inline constexpr std::size_t max_listed_devices = 1024;
 nlohmann::json matrix_json(const DistanceMatrix& matrix, const std::vector<std::size_t>& devices);
 
 /// The reverse. Throws Error (usage) with the pointer if it is not square with `size` rows, or a
-/// cell is not a value of nvidia-smi's.
+/// cell is not one of nvidia-smi's values.
 DistanceMatrix matrix_from_json(const nlohmann::json& object, const JsonPath& json_path,
                                 std::size_t size, const std::string& subject);
 

@@ -138,7 +138,7 @@ Mapping map_by_policy(const Node& node, const MappingRequest& request) {
   return map_nvshmem(node, request);
 }
 
-/// A NIC that is not in the source may be nearer than those that are.
+/// A NIC that is missing in the source may be nearer than those that it lists.
 Mapping with_hidden_nics(const Node& node, const MappingRequest& request) {
   Mapping mapping;
   mapping.request = request;

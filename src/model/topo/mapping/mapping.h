@@ -35,8 +35,8 @@ struct MappingRequest {
 /// its modes.
 NvshmemSettings settings_in(World world, NvshmemSettings settings);
 
-/// PEs to GPUs: `gpu_list` as given, else PE i to GPU i modulo the GPUs; `pes` < 0 means one PE
-/// per listed GPU. A node without GPUs gives PEs with GPU -1.
+/// The GPU of each PE: as in `gpu_list` if it is given, else GPU i modulo the number of GPUs for PE
+/// i. `pes` < 0 means one PE per listed GPU. A node without GPUs gives PEs with GPU -1.
 std::vector<int> assign_gpus(const Node& node, int pes, const std::vector<int>& gpu_list);
 
 struct NicUse {
@@ -76,26 +76,28 @@ struct Mapping {
 /// down, and not virtual if there are real ones. A NIC without port data in the source counts as
 /// port 1, active.
 std::vector<NicUse> usable_ports(const Node& node);
-/// Those of them in the compute fabric, which are some if any is usable: PortRole::compute
-/// (port_roles() has the rule). What `nccl` and `optimal` choose from.
+/// The usable ports of the compute fabric (PortRole::compute; see port_roles() for the rule). Not
+/// empty if any port is usable. `nccl` and `optimal` choose from these ports.
 std::vector<NicUse> fabric_ports(const Node& node);
 
 Mapping map_nics(const Node& node, const MappingRequest& request);
 
-/// The policies themselves, without the loads; map_nics() dispatches to them and then fills those.
+/// The policies themselves, without the loads; map_nics() calls one of them and then fills in the
+/// loads.
 Mapping map_nvshmem(const Node& node, const MappingRequest& request);
 /// NCCL: nearest by path type; among equals by GPU number, as its newer releases do
 /// (nccl_mapping.cpp says what is followed and what is not). A PE's NICs are those of its channels,
 /// channel 0 first.
 Mapping map_nccl(const Node& node, const MappingRequest& request);
-/// Ours: least worst-NIC load, then least total distance, then fewest NUMA crossings; min-cost
-/// flow over wanted_ports(), ties to the lower PE and NIC, so that it is stable.
+/// Our policy: minimises the load of the busiest NIC, then the total distance, then the number of
+/// NUMA crossings, by a min-cost flow over wanted_ports(). Ties go to the lower PE and NIC, so that
+/// the result is stable.
 /// Each PE gets as many NICs as carry traffic for it under `nvshmem` (1 unless multi-port).
 Mapping map_optimal(const Node& node, const MappingRequest& request);
 
 /// Fills `nics` and the load factors from `pes`. The fabric's ports are eligible, for NVSHMEM those
-/// that are in its table; storage and management NICs count only if a PE uses them. A port that a
-/// PE names twice carries its load twice.
+/// of them that are in its table; storage and management NICs count only if a PE uses them. A port
+/// that a PE names twice carries its load twice.
 void fill_loads(const Node& node, Mapping& mapping);
 
 } // namespace shmemctl

@@ -1,16 +1,17 @@
 // NCCL's choice of a net device for each GPU, as far as it is published (ncclTopoGetLocalNet in
 // NCCL's src/graph/topo.cc).
 //
-// Followed: the nets with the best path; the GPUs for which the first of these is best in turn;
-// each GPU uses nets / GPUs of them, rounded up, one per channel in turn, starting at its device
-// number modulo those GPUs, with the bits mirrored where the number of nets is a power of two.
+// Followed: a GPU's local nets are those with the best path. Its local GPUs are those to which the
+// first local net is nearest. The GPU uses (local nets / local GPUs) nets, rounded up, one per
+// channel, in order from the net with this index: its device number modulo the number of local
+// GPUs, with mirrored bits if the number of local nets is a power of two.
 // Path types are NCCL's: it models one CPU per NUMA node and no host bridges, so that NODE is the
 // same to it as PHB.
 //
 // Not followed: NCCL compares the bandwidth of the whole path before its type, by a table of CPU
 // interconnects; here only the compute fabric's ports compete, which share one rate. Nets reached
 // over NVLink through another GPU (PXN), the merging of two ports into one net, network plugins and
-// the rings and trees that the graph search picks are left out. Of NCCL_IB_HCA only exact names are
+// the rings and trees that the graph search picks are left out. Only exact names in NCCL_IB_HCA are
 // followed, as the advice writes them.
 #include <algorithm>
 #include <bit>

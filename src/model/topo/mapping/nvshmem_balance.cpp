@@ -191,13 +191,13 @@ private:
     static const std::vector<Pair> nothing;
     if (rules_.scans_other_pes)
       return pairs_;
-    // The first is an error of NVSHMEM (BalanceRules), reproduced here.
+    // Using the slot number as PE is an error of NVSHMEM (BalanceRules), reproduced here.
     const int pe = rules_.slot_taken_for_pe ? slot : slot / rules_.slots_per_pe;
     return pe < pes_ ? pairs_of_pe_[static_cast<std::size_t>(pe)] : nothing;
   }
 
-  /// Second pass, one slot: move it to a row with at least two users less, but never to a class of
-  /// lower rank.
+  /// The second pass for one slot: moves it to a row with at least two users fewer, but never to a
+  /// class of lower rank.
   void balance(int index) {
     Slot& slot = slot_at(index);
     if (slot.row < 0)

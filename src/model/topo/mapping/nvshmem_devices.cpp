@@ -16,7 +16,7 @@ namespace shmemctl {
 namespace {
 
 /// NVSHMEM keeps a name in 64 bytes, the terminating 0 included. The kernel's own limit is the
-/// same, so that a longer name is no device's name.
+/// same, so that no device has a longer name.
 constexpr std::size_t name_buffer_bytes = 64;
 constexpr std::size_t kept_text_bytes = 256;
 constexpr std::size_t kept_problems = 100;
@@ -27,7 +27,7 @@ struct Item {
   std::size_t column = 0; ///< from 1
 };
 
-/// The item cut at its colons. Fields: name, port, count, what is left.
+/// The item, split at its colons into name, port, count and the rest.
 struct Fields {
   std::vector<Item> parts;
   bool has(std::size_t index) const { return index < parts.size(); }
@@ -48,9 +48,9 @@ Fields cut_at_colons(const Item& item) {
   return fields;
 }
 
-/// What C's atoi() makes of a field on the machines NVSHMEM runs on: leading blanks and a sign are
-/// accepted, the rest after the digits is ignored, nothing readable is 0, and a number is clamped
-/// to 64 bits and then cut to its low 32 (so that 99999999999999999999 is -1).
+/// The value that C's atoi() gives for a field on the machines on which NVSHMEM runs: leading
+/// blanks and a sign are accepted, the rest after the digits is ignored, nothing readable is 0, and
+/// a number is clamped to 64 bits and then cut to its low 32 (so that 99999999999999999999 is -1).
 int c_integer(std::string_view text) {
   return static_cast<int>(std::strtol(std::string(text).c_str(), nullptr, 10));
 }
@@ -75,8 +75,8 @@ private:
   std::vector<HcaListProblem>& out_;
 };
 
-/// "1x", " 1", "", "4294967297": fields that NVSHMEM reads differently from a person. Empty if
-/// there is no difference.
+/// A description of fields that NVSHMEM reads differently from a person: "1x", " 1", "",
+/// "4294967297". Empty if there is no difference.
 std::string number_problem(const char* what, std::string_view text, int value) {
   if (text.empty())
     return fmt::format("{} is missing; NVSHMEM reads 0", what);
@@ -212,7 +212,7 @@ constexpr std::size_t simulated_rows = 1024;
 
 enum class ListKind { none, hca_list, hca_pe_mapping };
 
-/// The list that takes effect, with what each entry has matched so far.
+/// The list that takes effect, and the matches of each entry so far.
 struct ActiveList {
   ListKind kind = ListKind::none;
   HcaList list;
@@ -225,8 +225,8 @@ ActiveList active(ListKind kind, HcaList list) {
   return {kind, std::move(list), std::vector<bool>(entries, false), false};
 }
 
-/// HCA_LIST wins if it names anything at all. An empty list filters nothing, but its problems are
-/// still reported.
+/// HCA_LIST takes precedence if it names anything at all. An empty list filters nothing, but its
+/// problems are still reported.
 ActiveList choose_list(const NvshmemSettings& settings) {
   ActiveList chosen;
   if (settings.hca_list)
@@ -352,8 +352,8 @@ DeviceTable empty_table(const std::vector<HcaFacts>& devices, const char* reason
   return table;
 }
 
-/// The setting that chooses devices by name, if a device without a known name may be meant; "" if
-/// the choice is certain, as with a list of names that are all other devices'.
+/// The setting that chooses devices by name, if it may refer to a device whose name is unknown; ""
+/// if the choice is certain, as when all names in the list are those of other devices.
 std::string undecided_by_name(const std::vector<HcaFacts>& devices, const NvshmemSettings& settings,
                               const DeviceTable& table) {
   const auto has_name = [&devices](const std::string& name) {

@@ -62,7 +62,8 @@ const char* generation_letter(ReleaseFamily family);
 ReleaseFamily family_of(const NvshmemVersion& version);
 /// The newest known release of each family, oldest first.
 std::vector<NvshmemVersion> representative_versions();
-/// Newer than any release with known rules: it is simulated by those of the newest.
+/// Whether the release is newer than all with known rules; it is then simulated by the rules of the
+/// newest.
 bool is_newer_than_known(const NvshmemVersion& version);
 
 enum class NvshmemTransport { none, ibrc, ibdevx, ibgda, libfabric, ucx };
@@ -88,12 +89,12 @@ struct NvshmemSettings {
   bool libfabric_assumed = false;
 };
 
-/// The option HCA_PREFIX exists: since 3.4.5.
+/// Whether the option HCA_PREFIX exists: since 3.4.5.
 bool has_hca_prefix(const NvshmemVersion& version);
-/// The option NETDEVS_POLICY exists: since 3.7.
+/// Whether the option NETDEVS_POLICY exists: since 3.7.
 bool has_netdevs_policy(const NvshmemVersion& version);
-/// Its value with which each PE chooses as if all GPUs of the node were in its world: every PE
-/// finds the same assignment, whatever world it is in.
+/// The value of NETDEVS_POLICY with which each PE chooses as if all GPUs of the node were in its
+/// world: all PEs compute the same assignment, whatever worlds they are in.
 inline constexpr const char* exclusive_netdevs_policy =
     "EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE";
 
@@ -143,7 +144,7 @@ PathClass nvshmem_path_class(const std::string& gpu_path, const std::string& nic
                              bool numa_equal);
 
 /// Chooses rows of the device table for each local PE.
-/// @param table_size  n, rows of the device table
+/// @param table_size  n, the number of rows of the device table
 /// @param classes     [pe][row], each of pix, pxb, phb, node, sys
 /// @return per PE the row indices in slot order; empty if it gets none
 std::vector<std::vector<int>> choose_rows(ReleaseFamily family, int table_size,

@@ -170,7 +170,7 @@ namespace {
 
 using Rows = std::vector<std::vector<int>>;
 
-/// IBGDA and IBDEVX need mlx5; a device about which nothing is known is judged by its name alone.
+/// IBGDA and IBDEVX need mlx5; an otherwise unknown device is judged by its name alone.
 bool may_be_mlx5(const Node& node, const Nic& nic) {
   if (nic.name.find("mlx5") != std::string::npos)
     return true;

@@ -17,13 +17,13 @@ std::size_t hca_list_capacity(const NvshmemVersion& version);
 std::size_t hca_pe_mapping_capacity();
 /// 2.9 and 2.10 parse HCA_PE_MAPPING from the string of HCA_LIST, so that it never takes effect.
 bool ignores_hca_pe_mapping(const NvshmemVersion& version);
-/// RoCE: since 2.0.
+/// Whether Ethernet ports (RoCE) are accepted: since 2.0.
 bool accepts_ethernet(const NvshmemVersion& version);
-/// The distance is that of a NIC's data-direct function, where it has one: since 3.4.5.
+/// Whether the distance is that of the NIC's data-direct function, if it has one: since 3.4.5.
 bool uses_data_direct_path(const NvshmemVersion& version);
-/// libfabric drives all NICs that were chosen for a PE, up to 16: since 3.6.5.
+/// Whether libfabric drives all NICs that were chosen for a PE, up to 16: since 3.6.5.
 bool libfabric_uses_all(const NvshmemVersion& version);
-/// The release ships this transport.
+/// Whether the release ships this transport.
 bool has_transport(const NvshmemVersion& version, NvshmemTransport transport);
 
 /// What a device's name must contain for IBGDA and IBDEVX, as HCA_PREFIX writes it: "mlx5", or

@@ -170,8 +170,8 @@ Assignment::Assignment(const Node& node, const std::vector<int>& gpus,
     }
 }
 
-/// Gives a PE the lowest ports that it has in any optimal mapping, given those of the PEs before
-/// it.
+/// Gives a PE the lowest ports that it can have in an optimal mapping, given the ports of the PEs
+/// before it.
 void Assignment::settle(std::size_t pe) {
   const auto vertex = static_cast<int>(pe);
   std::vector<bool> settled(port_count_, false);

@@ -18,16 +18,16 @@ public:
   /// @return the edge's number, for flow_on() and force()
   int add_edge(int from, int to, std::int64_t capacity, std::int64_t cost);
 
-  /// Sends as much as fits, at most `amount`, at the least cost; returns what was sent.
+  /// Sends as much as fits, at most `amount`, at the least cost; returns the amount sent.
   std::int64_t send(int source, int sink, std::int64_t amount);
 
   std::int64_t flow_on(int edge) const;
 
-  /// Nodes from which `target` can be reached in the residual network over edges that cost nothing
-  /// more: rerouting along such a path leaves the flow's value and cost as they are.
+  /// Nodes from which `target` can be reached in the residual network over edges of zero reduced
+  /// cost: rerouting along such a path does not change the flow's value and cost.
   /// @return per node the edge to take towards `target`, -1 if there is no such path
   std::vector<int> equal_cost_paths_to(int target) const;
-  /// Pushes one unit along the paths of equal_cost_ways_to(target), from `start`.
+  /// Pushes one unit from `start` along the paths that equal_cost_paths_to(target) returned.
   void push_along(const std::vector<int>& paths, int start, int target);
   /// True if one more unit can go over `edge` at no reduced cost.
   bool is_free(int edge) const;

@@ -188,8 +188,8 @@ namespace {
 constexpr int rank_below_one_switch = 1; // PXB or nearer
 constexpr int rank_unknown = -1;
 
-/// Whether it is EFA, if driver, vendor or name determine that. rdma-core calls devices that are
-/// neither InfiniBand nor Ethernet rdmap*.
+/// Whether the device is an EFA, if driver, vendor or name determine that. rdma-core calls devices
+/// that are neither InfiniBand nor Ethernet rdmap*.
 std::optional<bool> is_efa(const Node& node, int index) {
   const Nic& nic = nic_of(node, index);
   if (nic.driver)
@@ -211,7 +211,7 @@ struct PortKind {
   std::optional<double> rate_Gbps;
   std::optional<bool> efa;
 
-  /// Not being EFA says nothing about the kind.
+  /// That a port is not EFA says nothing about its kind.
   bool any_known() const { return layer || rate_Gbps || efa.value_or(false); }
   bool operator==(const PortKind& other) const {
     return layer == other.layer && rate_Gbps == other.rate_Gbps &&
@@ -243,8 +243,8 @@ struct PortGroup {
   double weight = 0;
 };
 
-/// Unless facts say otherwise: a slower port of the fabric's own NIC model is a member with a
-/// degraded link, not another network.
+/// Whether a port belongs to the fabric, unless facts say otherwise. A slower port of the fabric's
+/// own NIC model is a member with a degraded link, not another network.
 bool belongs_to(const Node& node, const NicUse& use, const PortGroup& fabric) {
   const PortKind kind = kind_of(node, use);
   if (kind.layer && fabric.kind.layer && *kind.layer != *fabric.kind.layer)
@@ -302,7 +302,7 @@ private:
   std::vector<std::vector<int>> ranks_; ///< [NIC][GPU]
 };
 
-/// NICs that would be usable if a port of theirs were not down.
+/// NICs that would be usable if their ports were not down.
 std::set<int> dead_nics(const Node& node) {
   std::set<int> dead;
   for (std::size_t i = 0; i < node.nics.size(); ++i) {
@@ -324,7 +324,7 @@ std::set<int> nics_of(const std::vector<NicUse>& ports) {
   return nics;
 }
 
-/// The kind of port that is the fabric; the first of equals. Empty if no kind is known.
+/// The kind of port that is the fabric; the first one in a tie. Empty if no kind is known.
 std::optional<PortGroup> fabric_kind(const Node& node, const std::vector<NicUse>& ports,
                                      const Nearness& nearness) {
   std::vector<PortGroup> groups;

@@ -14,9 +14,9 @@ namespace shmemctl {
 /// does not read it.
 std::vector<NicUse> ports_left_out(const Node& node, const MappingRequest& request);
 /// The ports over which traffic should be spread evenly: fabric_ports() without ports_left_out(),
-/// or all of them if that leaves none. One without traffic counts as idle. Findings, loads, `sim`
-/// and `doctor` all use this list; `hotspots` uses fabric_ports(), because the job that it watches
-/// may have other settings.
+/// or all of them if that leaves none. A port of this list without traffic counts as idle.
+/// Findings, loads, `sim` and `doctor` all use this list; `hotspots` uses fabric_ports(), because
+/// the job that it watches may have other settings.
 std::vector<NicUse> wanted_ports(const Node& node, const MappingRequest& request);
 
 /// The request for the best mapping with which a mapping of this request is compared: NVSHMEM's
@@ -54,7 +54,8 @@ struct MappingScore {
   bool operator==(const MappingScore&) const = default;
 };
 MappingScore score(const Node& node, const Mapping& mapping);
-/// Not more PEs without a NIC, not more NICs off the fabric, and lexicographically not worse.
+/// True if `left` has no more PEs without a NIC and no more NICs off the fabric than `right`, and
+/// is lexicographically not worse.
 bool at_least_as_good(const MappingScore& left, const MappingScore& right);
 
 enum class PortRole {
@@ -66,15 +67,15 @@ enum class PortRole {
 struct RatedPort {
   NicUse port;
   PortRole role = PortRole::compute;
-  /// Whether the NIC shares a switch with a GPU; or none does; or, for NICs of the fabric's kind,
-  /// no NIC is nearer to some GPU, or that is unknown.
+  /// True if the NIC shares a switch with a GPU, or no NIC does, or, for a NIC of the fabric's
+  /// kind, if no NIC is nearer to one of the GPUs, or that is unknown.
   bool serves_a_gpu = true;
 };
 
 /// Every one of usable_ports(), with its role.
 ///
 /// Ports with the same link layer, rate and provider (EFA or not) are of one kind. The fabric is
-/// the kind of most NICs that serve a GPU; among equals EFA, because a host with EFA has no other
+/// the kind of most NICs that serve a GPU; in a tie EFA, because a host with EFA has no other
 /// network to its peers, then the largest total rate (or the largest number, if rates are unknown).
 /// Ports that no known fact separates from the fabric belong to it, and so do slower ports of the
 /// same NIC model. If the link layer is unknown, it is derived from the device's name if possible

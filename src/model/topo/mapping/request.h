@@ -32,7 +32,7 @@ struct VersionDifference {
 std::vector<NvshmemVersion> compared_versions(const NvshmemSettings& settings);
 
 /// The result of each of them for the same request; equal results (same NICs and ports in the same
-/// order, equally many of them used) are grouped, in the order of their oldest release.
+/// order, the same number of them used) are grouped, in the order of their oldest release.
 std::vector<VersionDifference> compare_versions(const Node& node, const MappingRequest& request);
 
 } // namespace shmemctl

@@ -13,8 +13,8 @@
 namespace shmemctl::hwloc {
 
 // The content of an hwloc XML document about one machine, in hwloc's terms. Three dialects: 1.x (no
-// version; sockets, NUMA nodes that contain), 2.x (memory children) and 3.x (OS device types as bit
-// masks, infos at the top level).
+// version; sockets, NUMA nodes that contain other objects), 2.x (memory children) and 3.x (OS
+// device types as bit masks, infos at the top level).
 
 /// Kinds of OS devices that matter here; a device may be of several (bit masks in 3.x).
 struct OsDevice {
@@ -69,7 +69,7 @@ int pci_entry(Tree& tree, const PciFunction& function);
 
 namespace shmemctl {
 
-/// Before a field's key (src/model/topo/node_fields.h) in the name of its info element.
+/// The prefix of a field's key (src/model/topo/node_fields.h) in the name of its info element.
 inline constexpr const char* hwloc_info_prefix = "shmemctl:";
 
 /// The node from our infos alone; empty if there are none. Throws Error (usage) with the position

@@ -141,7 +141,7 @@ void add_gpu(Tree& tree, const PciFunction& function) {
   tree.node.gpus.push_back(std::move(gpu));
 }
 
-/// GPUs of a document without PCI objects: one per OS device of the best backend that there is.
+/// GPUs of a document without PCI objects: one per OS device of the best backend in it.
 void add_loose_gpus(Tree& tree) {
   const std::vector<const OsDevice*> devices = by_backend(tree.loose);
   if (devices.empty() || backend_of(*devices.front()) == "OpenCL")
@@ -184,8 +184,8 @@ struct Matrix {
   std::vector<long long> values; ///< MB/s, row by row
 };
 
-/// Several children with the same name hold pieces of one list; what is longer than any machine's
-/// is cut, so that it does not fit.
+/// Several children with the same name hold pieces of one list. A list longer than any machine's is
+/// cut, and is then rejected because of its size.
 std::vector<std::string> values_of(const XmlElement& element, const std::string& child_name) {
   std::vector<std::string> words;
   std::size_t size = 0;
@@ -345,7 +345,7 @@ Nic nic_with(const std::string& name) {
   return nic;
 }
 
-/// The network device that is the port's, among those on the same PCI function.
+/// The network device of the port, among those on the same PCI function.
 const OsDevice* netdev_of(const std::vector<const OsDevice*>& netdevs, int port, bool only_port) {
   const OsDevice* found = nullptr;
   for (const OsDevice* netdev : netdevs) {

@@ -46,8 +46,8 @@ void read_cpus_sysfs(const Sysroot& sysroot, Node& node);
 /// Adds the NUMA nodes of sysfs that `node` does not have yet, and determines which are GPU memory.
 void add_memory_nodes(const Sysroot& sysroot, Node& node);
 
-/// The PCI functions of a machine, read on demand: GPUs, network functions and NVSwitches are there
-/// from the start; others are added by add_function(), each with the bridges above it.
+/// The PCI functions of a machine, read on demand: GPUs, network functions and NVSwitches are read
+/// at construction; others are added by add_function(), each with the bridges above it.
 class PciTree {
 public:
   PciTree(const Sysroot& sysroot, Node& node);

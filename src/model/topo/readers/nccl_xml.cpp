@@ -29,7 +29,8 @@ int count_of(const XmlElement& element, const std::string& subject) {
   return static_cast<int>(*count);
 }
 
-/// NCCL's words: 0x0680 is an NVSwitch, 0x03 and 0x12 a GPU, 0x068001 and 0x0601 a CPU (POWER).
+/// NCCL's class codes: 0x0680 is an NVSwitch, 0x03 and 0x12 a GPU, 0x068001 and 0x0601 a CPU
+/// (POWER).
 LinkTarget target_of(const XmlElement& element, const std::string& subject) {
   const Fact<std::uint32_t> target =
       hexadecimal<std::uint32_t>(subject, element, "tclass", 0xffffff);
@@ -182,7 +183,7 @@ Nic blank_nic() {
   return nic;
 }
 
-/// A name of NCCL's among those of one <nic>.
+/// One of NCCL's names in a <nic>.
 struct Net {
   int position = 0;        ///< position among the names of the <nic>
   std::size_t first = 0;   ///< its first device in the list
@@ -341,7 +342,7 @@ public:
   }
 
 private:
-  /// Items of one kind that were not used as they are.
+  /// Items of one kind that were not used as the file states them.
   struct Tally {
     int count = 0;
     std::string first;
@@ -464,7 +465,8 @@ private:
     return device;
   }
 
-  /// NCCL writes what device and port can both do (their max_link_speed), not what they do now.
+  /// NCCL writes the speed that both device and port support (their max_link_speed), not the
+  /// current one.
   static PcieLink link_of(const XmlElement& pci) {
     PcieLink link;
     const std::optional<double> speed = parse_link_speed_GTps(pci.get("link_speed"));
@@ -520,7 +522,8 @@ private:
   }
 
   static bool is_gpu(const XmlElement& pci, const PciDevice& device) {
-    // Without a vendor any display or accelerator counts: such files list what NCCL is to use.
+    // Without a vendor, any display or accelerator counts as a GPU: such files list the devices
+    // that NCCL is to use.
     return has_child(pci, "gpu") ||
            (device.class_code &&
             pci_ids::is_gpu(*device.class_code, device.vendor ? *device.vendor : pci_ids::nvidia));
@@ -537,7 +540,7 @@ private:
       add_nics(pci, index, context);
   }
 
-  /// Several <gpu> of one function are its partitions, which are devices of their own to CUDA.
+  /// Several <gpu> of one function are its partitions, which are separate devices for CUDA.
   void add_gpus(const XmlElement& pci, int index, const CpuContext& context) {
     bool any = false;
     for (const XmlElement& child : pci.children) {
@@ -635,7 +638,7 @@ private:
     devices_ = std::move(kept);
   }
 
-  /// Labels for those that have no name.
+  /// Gives labels to NICs without a name.
   void label_nics() {
     std::set<std::string> taken;
     for (const NetDevice& device : devices_)
@@ -734,7 +737,8 @@ void check_root(const XmlElement& root, const std::string& subject) {
     throw input_error(subject, root.position(),
                       "the root element is <" + printable(root.name, 40) + ">, not <system>",
                       dump_fix);
-  // NCCL puts everything below <cpu>: a root that has other elements only is another tool's.
+  // NCCL puts everything below <cpu>: a root that contains only other elements is from another
+  // tool.
   const auto has = [&root](const char* name) {
     return std::any_of(root.children.begin(), root.children.end(),
                        [name](const XmlElement& child) { return child.name == name; });

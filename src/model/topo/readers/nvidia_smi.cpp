@@ -312,7 +312,7 @@ private:
         row.affinities[table_.affinities[i]] = words[at + i];
   }
 
-  /// nvidia-smi puts two tabs before the last column, so that is the first non-empty field.
+  /// nvidia-smi puts two tabs before the last column, so its value is the first non-empty field.
   void by_tabs(const std::vector<std::string>& fields, std::size_t at, Row& row) const {
     for (const Affinity affinity : table_.affinities) {
       if (affinity == Affinity::gpu_numa)

@@ -22,7 +22,7 @@ struct Row {
   std::size_t line = 0; ///< from 1
   std::string label;    ///< "GPU0", "NIC3", "mlx5_0"
   std::vector<Distance> cells;
-  std::map<Affinity, std::string> affinities; ///< as written; "" where the field is empty
+  std::map<Affinity, std::string> affinities; ///< as written; "" if the field is empty
   /// The number of fields after the cells differs from that of the titles: which field belongs to
   /// which title is unknown.
   bool affinities_damaged = false;

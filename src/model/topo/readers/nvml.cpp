@@ -18,7 +18,7 @@ namespace {
 using nvml_abi::Device;
 constexpr const char* origin = "NVML: ";
 
-/// A string that NVML wrote into a buffer of ours; it may have forgotten the terminating zero.
+/// A string that NVML wrote into our buffer, perhaps without a terminating zero.
 template <std::size_t Size>
 std::string text_of(const char (&buffer)[Size]) {
   return printable(std::string(buffer, ::strnlen(buffer, Size)));
@@ -164,7 +164,7 @@ Fact<bool> ask_flag(const Session& session, const char* function, Device device)
   });
 }
 
-/// nvmlEnableState_t, now and after the next reset; the first counts.
+/// nvmlEnableState_t now and after the next reset; returns the current one.
 template <class Session>
 Fact<bool> ask_mode(const Session& session, const char* function, Device device) {
   return ask<bool>(session, function, [device](const Session& to, const char* name, bool& value) {
@@ -387,7 +387,7 @@ void add_link(std::vector<GpuLink>& links, GpuLink link) {
 }
 
 /// The other end of an active NVLink. In a virtual machine NVML names the kind of device but hides
-/// its address (ffffffff:ff:ff.0), which parses as none.
+/// its address (ffffffff:ff:ff.0), which does not parse as an address.
 template <class Session>
 GpuLink describe_nvlink(const Session& session, Device device, unsigned number) {
   GpuLink link;
@@ -411,7 +411,7 @@ bool has_no_nvlinks(const Session& session, Device device) {
   return count && *count == 0;
 }
 
-/// C2C (Grace Hopper): present only where the driver counts at least one link.
+/// C2C (Grace Hopper): present only if the driver counts at least one link.
 template <class Session>
 void add_c2c_links(const Session& session, Device device, std::vector<GpuLink>& links) {
   const Fact<std::uint64_t> count = session.field(device, nvml_abi::field_c2c_link_count, 0);
@@ -441,8 +441,8 @@ Fact<Nvml::Session::Nvlinks> Nvml::Session::nvlinks(Device device, bool has_mig)
     const NvmlOutcome result = call("nvmlDeviceGetNvLinkState", device, number, &state);
     if (result.code == nvml_abi::invalid_argument && (number > 0 || has_no_nvlinks(*this, device)))
       break; // the GPU has no more links
-    // A card without NVLink says "not supported" for all of them, and so does one in MIG mode,
-    // whose links exist but cannot be asked.
+    // A card without NVLink returns "not supported" for all links, and so does one in MIG mode,
+    // whose links exist but cannot be queried.
     if (result.code == nvml_abi::not_supported && !has_mig)
       continue;
     if (!result)
@@ -504,7 +504,7 @@ bool are_clocks_held_by_setting(std::uint64_t reasons) {
 
 namespace {
 
-/// The newest sample of each process. Unknown with a reason where the driver keeps none.
+/// The newest sample of each process. Unknown with a reason if the driver keeps none.
 template <class Session>
 Fact<std::vector<nvml_abi::UtilizationSample>> utilization_samples(const Session& session,
                                                                    Device device) {

@@ -16,8 +16,8 @@
 namespace shmemctl {
 
 // NVML, the management library of NVIDIA's driver, opened at run time. Every result is a fact or
-// the library's own reason for having none: a GPU that is lost, a function that an old driver
-// lacks, a card without NVLink.
+// the library's own reason for having none: for example a lost GPU, a function that an old driver
+// lacks, or a card without NVLink.
 
 /// Identity and links of one GPU.
 struct NvmlGpu {
@@ -28,7 +28,8 @@ struct NvmlGpu {
   Fact<std::string> cpus; ///< CPU affinity as a cpulist
   Fact<int> numa;         ///< the nearest NUMA node of a CPU, if NVML names exactly one
   Fact<bool> mig_enabled;
-  /// Active NVLinks and C2C links, one entry per target. Known and empty: the GPU has none.
+  /// Active NVLinks and C2C links, one entry per target. If it is known and empty, the GPU has no
+  /// such links.
   Fact<std::vector<GpuLink>> links;
   Fact<int> nvlinks_present, nvlinks_active;
 };
@@ -42,8 +43,7 @@ struct NvmlRemappedRows {
 /// One of a GPU's clocks.
 struct NvmlClock {
   Fact<unsigned> now_MHz, max_MHz;
-  /// What it is set to for programs, and what that is without a setting. Not of the newest GPUs and
-  /// drivers.
+  /// The application clock, and its default. The newest GPUs and drivers do not report them.
   Fact<unsigned> application_MHz, default_MHz;
 };
 
@@ -65,11 +65,11 @@ struct NvmlHealth {
   /// "<cluster uuid>.<clique>" of an NVLink domain that spans machines; unknown outside of one.
   Fact<std::string> fabric_domain;
 };
-/// Those reasons in the bits that mean that the GPU is throttled by heat or power: "hardware
+/// The reasons among the bits that mean that the GPU is throttled by heat or power: "hardware
 /// thermal slowdown", "software power cap", ... Idle clocks and user settings are not included.
 std::vector<std::string> throttle_words(std::uint64_t reasons);
 /// Whether kernels run and a setting keeps the clocks down: application clocks, or locked ones.
-/// Locked clocks cannot be asked for otherwise.
+/// NVML has no other query for locked clocks.
 bool are_clocks_held_by_setting(std::uint64_t reasons);
 
 /// A process that has a CUDA context on a GPU.
@@ -94,7 +94,7 @@ public:
   /// The file that was loaded.
   std::string file() const;
   Fact<std::string> driver_version() const; ///< "580.159.03"
-  Fact<std::string> cuda_version() const;   ///< newest CUDA that the driver serves: "13.0"
+  Fact<std::string> cuda_version() const;   ///< newest CUDA that the driver supports: "13.0"
   Fact<int> device_count() const;
 
   NvmlGpu gpu(int index) const;
@@ -102,9 +102,9 @@ public:
   NvmlGpu gpu_identity(int index) const;
   /// Reads what each active NVLink of the GPU has sent and received: fields
   /// NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX (138) and NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX (139),
-  /// payload in KiB, by link (`scopeId`) and once for all of them, as NVML's API reference has them
-  /// under "Field Value Enums". The counters are the GPU's: they have what every process moved.
-  /// Takes about two calls of NVML for each link; nothing is reset.
+  /// payload in KiB, by link (`scopeId`) and once for all of them, as NVML's API reference
+  /// describes them under "Field Value Enums". The counters are the GPU's: they include the traffic
+  /// of all processes. Takes about two calls of NVML for each link; nothing is reset.
   /// @param pci_address as "0000:1a:00.0"
   NvlinkCounters nvlink_counters(const std::string& pci_address) const;
   NvmlHealth health(int index) const;
@@ -148,8 +148,8 @@ struct Nvml::Session {
   struct Nvlinks {
     std::vector<unsigned> present, active;
   };
-  /// nvml_links.cpp.
-  /// @param has_mig the GPU is in MIG mode, in which links exist and cannot be asked
+  /// The NVLinks that exist, and those that are active.
+  /// @param has_mig the GPU is in MIG mode, in which links exist but cannot be queried
   Fact<Nvlinks> nvlinks(nvml_abi::Device device, bool has_mig) const;
   /// Fills links, nvlinks_present and nvlinks_active.
   void read_links(nvml_abi::Device device, NvmlGpu& gpu) const;

@@ -78,11 +78,11 @@ const XidMeaning* meaning_of_xid(std::uint64_t number) {
 
 namespace {
 
-/// A failing GPU may produce more of them than anybody reads.
+/// A failing GPU may produce more events than anybody reads.
 constexpr int max_at_once = 256;
 constexpr std::size_t max_named = 4;
 
-/// A kind that was not requested is not ours.
+/// Events of kinds that were not requested are ignored.
 bool read_event(const nvml_abi::EventData& data, NvmlEvent& event) {
   switch (data.type) {
   case nvml_abi::event_xid:

@@ -50,7 +50,7 @@ public:
   NvmlEvents& operator=(const NvmlEvents&) = delete;
 
   /// Each distinct event since the start, in order of first occurrence.
-  /// @param timeout_ms if there was none yet: how long to wait for one. A CUDA error may be
+  /// @param timeout_ms how long to wait for an event if there was none yet. A CUDA error may be
   /// returned before its event is reported, or after.
   std::vector<NvmlEvent> seen(unsigned timeout_ms);
 
@@ -65,9 +65,9 @@ private:
 };
 
 /// "the driver reported Xid 48 (an uncorrectable ECC error (two bits)) on GPU 0000:1a:00.0 since
-/// the job's start"; "" for none. Of more than four, the first four.
+/// the job's start"; "" for none. Lists at most the first four events.
 std::string describe_events(const std::vector<NvmlEvent>& events, const std::string& pci_address);
-/// The fix of the first one that is a hardware error; "" if none is.
+/// The fix for the first event that is a hardware error; "" if there is none.
 std::string fix_of(const std::vector<NvmlEvent>& events);
 
 } // namespace shmemctl

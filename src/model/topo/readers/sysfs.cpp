@@ -250,7 +250,8 @@ int PciTree::add_ancestor(const std::string& sysfs_path) {
   return -1;
 }
 
-/// A function by its real path in the tree; a plain folder in /sys/bus/pci/devices has none.
+/// Adds a function, with the bridges on its real path in the tree. A plain folder in
+/// /sys/bus/pci/devices has no such path: then adds the function alone.
 int PciTree::add_listed(const PciAddress& address, const std::string& name) {
   const std::string folder = pci_folder + "/" + name;
   const std::string path = sysroot_.realpath(folder).value_or(folder);
@@ -330,8 +331,8 @@ void PciTree::describe(PciDevice& device, const std::string& folder) const {
   device.link.max_width = read_fact<int>(sysroot_, folder + "/max_link_width", width);
 }
 
-/// A host bridge has no numa_node of its own: it is that of the functions below it, if all known
-/// ones agree.
+/// A host bridge has no numa_node of its own: its NUMA node is that of the functions below it, if
+/// all known ones agree.
 void PciTree::find_host_bridge_numa() {
   for (std::size_t i = 0; i < node_.host_bridges.size(); ++i) {
     Fact<int> numa = unknown<int>("no function below it reports a NUMA node");
@@ -403,7 +404,7 @@ const std::string cpu_folder = "/sys/devices/system/cpu";
 const std::string node_folder = "/sys/devices/system/node";
 constexpr std::size_t max_cpuinfo_bytes = std::size_t{16} << 20;
 
-/// N of names like cpuN or nodeN; nothing for "cpufreq" and such.
+/// N of names like cpuN or nodeN; empty for names such as "cpufreq".
 std::optional<int> numbered(const std::string& name, std::string_view prefix) {
   if (!starts_with(name, prefix) || name.size() == prefix.size() ||
       name.find_first_not_of("0123456789", prefix.size()) != std::string::npos)
@@ -530,7 +531,8 @@ NumaNode describe_numa(const Sysroot& sysroot, int number, const std::string& gp
   return numa;
 }
 
-/// Reserved by a driver (GB200's for MIG instances) or for hot-plugged memory.
+/// Whether the NUMA node is reserved by a driver (GB200's for MIG instances) or for hot-plugged
+/// memory.
 bool is_empty(const NumaNode& numa) {
   return numa.cpus && (*numa.cpus).empty() && numa.memory_bytes && *numa.memory_bytes == 0;
 }

@@ -18,8 +18,8 @@ namespace {
 const std::string rdma_folder = "/sys/class/infiniband";
 const std::string net_folder = "/sys/class/net";
 
-/// The slots of a port's GID table that are in use. Empty slots read as zeros, and their types
-/// refuse to be read (EINVAL).
+/// The slots of a port's GID table that are in use. Empty slots read as zeros, and reading their
+/// types fails (EINVAL).
 std::vector<Gid> read_gids(const Sysroot& sysroot, const std::string& port) {
   std::vector<Gid> gids;
   for (const std::string& slot : sysroot.list(port + "/gids")) {

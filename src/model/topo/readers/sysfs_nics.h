@@ -16,8 +16,8 @@ namespace shmemctl {
 /// to them and no advice concerns them, but they carry and count traffic.
 std::vector<Nic> read_virtual_interfaces(const Sysroot& sysroot);
 
-/// The node with these appended to its NICs, for what interfaces carry. Interfaces that a NIC of
-/// the node already has are not added.
+/// The node with these interfaces appended to its NICs, to count their traffic. Interfaces that a
+/// NIC of the node already has are not added.
 Node with_virtual_interfaces(Node node, const Sysroot& sysroot);
 
 /// The rate of such an interface, if it is that of a physical link: the sum of its links for a

@@ -165,7 +165,7 @@ void check_bytes(const std::string& text, const std::string& subject) {
 
 XmlElement parse_xml(const std::string& text, const std::string& subject) {
   check_bytes(text, subject);
-  // A given encoding wins over what expat would guess from the bytes.
+  // An explicit encoding takes precedence over expat's guess from the bytes.
   const Parser parser(XML_ParserCreate("UTF-8"));
   if (!parser)
     throw std::bad_alloc();

@@ -73,7 +73,7 @@ json hcas_json(const Node& node) {
   return hcas;
 }
 
-/// What carries traffic besides the HCAs.
+/// The network interfaces that carry traffic besides the HCAs.
 json interfaces_json(const Node& node) {
   json interfaces = json::array();
   for (const Nic& nic : node.nics) {
@@ -117,7 +117,7 @@ json versions_json(const Node& node, const Sysroot* sysroot) {
                                    std::pair("efa", "/sys/module/efa/version")})
     if (const Fact<std::string> version = line_of(sysroot, path))
       versions[name] = *version;
-  // In a container, /sys/module may be that of no driver.
+  // In a container, /sys/module may lack the driver.
   if (node.driver_version && !versions.contains("nvidia"))
     versions["nvidia"] = *node.driver_version;
   if (node.cuda_version)

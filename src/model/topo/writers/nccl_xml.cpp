@@ -208,8 +208,8 @@ private:
     tag.hexadecimal("device", device.device, 4);
     tag.hexadecimal("subsystem_vendor", device.subsystem_vendor, 4);
     tag.hexadecimal("subsystem_device", device.subsystem_device, 4);
-    // NCCL reads both, means the maximum of the link (an idle GPU's runs slower), and takes "" and
-    // 0 for unknown.
+    // NCCL reads both values, expects the link's maximum (an idle GPU's link runs slower), and
+    // treats "" and 0 as unknown.
     const PcieLink& link = device.link;
     tag.attribute("link_speed",
                   speed_text(link.max_speed_GTps ? link.max_speed_GTps : link.speed_GTps));
@@ -253,7 +253,7 @@ private:
     tag.end_empty();
   }
 
-  /// @param entry the function, or -1 for the NICs that are on none
+  /// @param entry the function, or -1 for the NICs without a function
   void write_nics(int entry, int depth) {
     const std::vector<std::size_t>& nics = nics_at_[entry];
     // A label of ours is not a name: NCCL identifies such a NIC by the PCI class alone.
@@ -268,7 +268,7 @@ private:
     tag.close();
   }
 
-  /// One <net> per port. NCCL counts `port` on over the devices of one function.
+  /// One <net> per port. NCCL continues the count of `port` over the devices of one function.
   void write_nets(const Nic& nic, int position, int depth) {
     std::vector<const NicPort*> ports;
     for (const NicPort& port : nic.ports)

@@ -10,8 +10,8 @@
 namespace shmemctl {
 
 /// hwloc 2 XML that `lstopo -i` reads; NCCL XML that NCCL_TOPO_FILE takes. What these formats
-/// cannot represent is in info elements that they ignore, so that reading the dump back gives the
-/// same model (same_model()).
+/// cannot represent is in elements that their readers ignore, so that reading the dump back gives
+/// the same model (same_model()).
 std::string write_hwloc_xml(const Node& node);
 std::string write_nccl_xml(const Node& node);
 
