@@ -62,7 +62,7 @@ struct GpuMemory {
   static __device__ void store_plain(std::uint64_t* word, std::uint64_t value) { *word = value; }
   /// Release at system scope: after everything that this thread has done or seen, for devices too.
   static __device__ void store_record(std::uint32_t* record, std::uint32_t value) {
-    fence_system(); // also makes the relaxed loads of load_turn() acquires
+    fence_system(); // also makes the relaxed load of load_turn() an acquire
     store_relaxed(record, value);
   }
   /// GPUs do not write-combine stores to the UAR page: no flush is needed.

@@ -221,9 +221,9 @@ private:
       return fail(WaitKind::qp_failed, 0, failure);
     return posted;
   }
-  /// Equal keys: WQEs of the same size, posted to the same QP with the same options, which threads
-  /// of a warp post as one group. A QP has room for those of a whole warp (QP_DEPTH is at least
-  /// 128).
+  /// Threads of a warp with equal keys post their WQEs as one group: to the same QP, of the same
+  /// size, and with the same options. A QP has room for the WQEs of a whole warp (QP_DEPTH is at
+  /// least 128).
   SHMEMCTL_HOST_DEVICE std::uint64_t group_key(std::uint32_t wqebbs, const mlx5::Post& how) const {
     return reinterpret_cast<std::uint64_t>(send_.view().words) | wqebbs << 4 |
            (how.doorbell == mlx5::DoorbellMode::now ? 8u : 0u) | (how.completion ? 4u : 0u) |

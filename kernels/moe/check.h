@@ -12,7 +12,7 @@ namespace shmemctl::moe {
 /// Result of a check, in device memory; zeroed before the check.
 struct Mismatch {
   std::uint64_t rows;            ///< number of rows that differ from the expected ones
-  std::uint64_t row_and_word;    ///< a wrong word: index of its row << 32 | index in the row + 1
+  std::uint64_t row_and_word;    ///< a wrong word: row << 32 | word + 1; scale i is word -2 - i
   std::uint32_t expected, found; ///< expected and actual value of that word
 };
 

@@ -45,7 +45,7 @@ struct LowLatencyState {
   std::uint64_t ready[ranks]; ///< by rank: the last combine whose outputs may be loaded
   /// By rank: the last dispatch that the rank has begun. Stored before its first row, relaxed and
   /// unordered with the rows. For statistics only. Not set by ranks that are reached by a network:
-  /// they send their count before their rows.
+  /// their first block sends the count of rows before its rows.
   std::uint64_t begun[ranks];
   std::uint64_t sent, received; ///< own: completed dispatches, by phase
   std::uint64_t combined;       ///< own: completed combines
