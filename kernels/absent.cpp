@@ -1,5 +1,5 @@
-// What stands in for kernels in a build without CUDA: the probe of devices, the check of pairs, and
-// operations on streams.
+// Functions that replace those with kernels in a build without CUDA, and fail: the probe of
+// devices, the check of pairs, and operations on streams.
 #include "kernels/device_probe.h"
 #include "kernels/on_stream.h"
 #include "kernels/pair_check.h"

@@ -14,7 +14,7 @@
 
 namespace shmemctl {
 
-/// Whether the `mapped` build suffices for this job.
+/// Whether every PE of this job is mapped, so that the `mapped` build suffices.
 inline bool all_mapped(const DeviceJob& job) {
   return job.network.path_of_pe == nullptr;
 }

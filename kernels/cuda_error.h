@@ -11,14 +11,15 @@
 
 namespace shmemctl {
 
-/// What cuDriverGetVersion says; 0 if there is no driver.
+/// The CUDA version that the driver supports (cudaDriverGetVersion); 0 if there is no driver.
 inline int cuda_driver_version() {
   int version = 0;
   return cudaDriverGetVersion(&version) == cudaSuccess ? version : 0;
 }
 
-/// "" for success; else CUDA's sentence, and which driver is needed if it is that.
-/// @param driver what cuDriverGetVersion says; 0 if there is none
+/// "" for success; otherwise CUDA's error text and, for cudaErrorInsufficientDriver, which driver
+/// is needed.
+/// @param driver as returned by cuda_driver_version(); 0 if there is no driver
 inline std::string cuda_error_text(cudaError_t error, int driver = cuda_driver_version()) {
   if (error == cudaSuccess)
     return "";
@@ -36,7 +37,8 @@ inline std::string named_cuda_error(cudaError_t error) {
   return error == cudaSuccess ? "" : cudaGetErrorName(error) + (": " + cuda_error_text(error));
 }
 
-/// What to do about an error of the CUDA runtime: a newer driver if that is it, else `otherwise`.
+/// What to do about an error of the CUDA runtime: install a newer driver if the present one is too
+/// old, else `otherwise`.
 inline std::string fix_of_cuda_error(cudaError_t error, const std::string& otherwise) {
   return error == cudaErrorInsufficientDriver && cuda_driver_version() != 0
              ? install_newer_driver(CUDART_VERSION)

@@ -1,5 +1,5 @@
-// The arithmetic of device collectives: which part is sent to which member. For host and device;
-// stateless.
+// The arithmetic of device collectives: which part (a block or another scope) sends which piece of
+// the data to which member. For host and device; stateless.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t quotient(std::uint64_t a, std::uint
   return (a | b) >> 32 == 0 ? static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b) : a / b;
 }
 
-/// Range `index` of `pieces` of `total` units: whole granules except for the last one, in order,
-/// without gaps. Some may be empty.
+/// Range `index` when `total` units are divided into `pieces` consecutive ranges of whole granules,
+/// of which only the last granule may be incomplete. Some ranges may be empty.
 SHMEMCTL_HOST_DEVICE constexpr Piece piece_of(std::uint64_t total, std::uint64_t pieces,
                                               std::uint64_t index, std::uint64_t granule) {
   const std::uint64_t granules = (total + granule - 1) / granule;
@@ -29,8 +29,9 @@ SHMEMCTL_HOST_DEVICE constexpr Piece piece_of(std::uint64_t total, std::uint64_t
   return {begin, total - begin < each ? total - begin : each};
 }
 
-/// How `parts` (usually blocks) share the data for `members` members. With few members each part
-/// takes a range of the data for every member, otherwise some ranges for some members.
+/// A task of a part: to send piece `piece` of the data to `member`. `parts` parts (usually blocks)
+/// share the tasks for `members` members: with at most few_members members, each part sends one
+/// piece to every member; otherwise each part sends some pieces to some members.
 struct Task {
   int member;
   int piece;
@@ -40,8 +41,8 @@ SHMEMCTL_HOST_DEVICE constexpr int pieces_for(int parts, int members) {
   return members <= few_members ? parts : parts > members ? parts / members : 1;
 }
 /// The task of `part` in iteration `turn`, while part + turn * parts is below pieces * members.
-/// Each part starts with another member, its own PE among them, so that the parts do not all send
-/// to the same one, and links are not idle while all parts copy locally.
+/// Parts start with different members, among them this PE, so that they do not all send to the same
+/// member, and links are not idle while all parts copy locally.
 SHMEMCTL_HOST_DEVICE constexpr Task task_of(int turn, int part, int parts, int members, int me) {
   if (pieces_for(parts, members) == parts)
     return {(me + turn + part) % members, part};
@@ -49,9 +50,10 @@ SHMEMCTL_HOST_DEVICE constexpr Task task_of(int turn, int part, int parts, int m
   return {(me + task % members) % members, task / members};
 }
 
-/// Whether a part sends its piece to all members together: where each part has one piece of
-/// `piece_bytes` for every member, of so few words of 16 bytes for each of its `threads` that
-/// latency counts. Longer ones go to one member after the other, as one stream of stores each.
+/// Whether a part sends its piece to all members together: if each part has one piece of
+/// `piece_bytes` for every member, and the piece has at most together_words words of 16 bytes for
+/// each of the part's `threads`, so that latency dominates. A longer piece is sent to one member
+/// after the other, as one stream of stores each.
 inline constexpr std::uint64_t together_words = 4;
 SHMEMCTL_HOST_DEVICE constexpr bool is_sent_together(int parts, int members,
                                                      std::uint64_t piece_bytes, int threads) {
@@ -60,8 +62,8 @@ SHMEMCTL_HOST_DEVICE constexpr bool is_sent_together(int parts, int members,
 }
 
 /// How the scratch of a team's flags is divided for reductions over the network: `parts` parts work
-/// at a time, each with a slot of `slot_bytes` per network member. As many parts as leave slots
-/// that are worth a transfer; at least one.
+/// at a time, each with a slot of `slot_bytes` per network member. At least one part works, and at
+/// most as many as leave slots that are large enough to be worth a transfer.
 struct NetworkWindows {
   int parts;
   std::size_t slot_bytes; ///< a multiple of 16, at least 512
@@ -76,16 +78,16 @@ SHMEMCTL_HOST_DEVICE constexpr NetworkWindows network_windows(int n_internode, i
   return {static_cast<int>(working), network_scratch_bytes / (working * members) / 16 * 16};
 }
 
-/// How much a member adds to DeviceTeamFlags::done of every other one in a large collective: each
-/// part adds its share after its stores.
+/// The total that a member adds to its word of DeviceTeamFlags::done at every member in one large
+/// collective. Each part adds its share, count_of(), after its stores.
 inline constexpr std::uint64_t whole_count = std::uint64_t{1} << 31;
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t count_of(int part, int parts) {
   const std::uint64_t each = quotient(whole_count, static_cast<std::uint64_t>(parts));
   return part > 0 ? each : whole_count - each * (static_cast<std::uint64_t>(parts) - 1);
 }
 
-// The word by which a member publishes its size in a collect: the low bits hold the number of the
-// call, which distinguishes it from the previous call's.
+// The word by which a member publishes its size in a collect. Its low bits hold the number of the
+// call, which distinguishes the word from that of the previous call.
 
 inline constexpr int collect_number_bits = 16;
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t size_word(std::uint64_t size_bytes,
@@ -132,11 +134,11 @@ SHMEMCTL_HOST_DEVICE constexpr int round_source(int me, int round, int members) 
 // know, when it enters e, that every member has entered e - 1. It does if it received data from all
 // of them in e - 1: a collective in which all send to all is complete only when data from all has
 // arrived. In a small broadcast only the root sends; there each member also sets its entered flag
-// at all others (DeviceTeamFlags::entered), without waiting, and a member that enters the next
-// collective checks the flags then (must_wait()), when they have usually long arrived. With a
-// single buffer, a fast member's words of epoch e would overwrite words of e - 1 that a slow member
-// still reads. tests/unit/kernels/device_plan explores all schedules of small cases, and finds that
-// data is lost with a single buffer, or without must_wait().
+// at all others (DeviceTeamFlags::entered), without waiting. A member checks these flags when it
+// enters the next collective (must_wait()); by then they have usually arrived. With a single
+// buffer, a fast member's words of epoch e would overwrite words of e - 1 that a slow member still
+// reads. tests/unit/kernels/device_plan explores all schedules of small cases, and finds that data
+// is lost with a single buffer, or without must_wait().
 //
 // The epoch in a word has 32 bits: a word from 2^32 collectives ago would be taken for a new one if
 // it had not been overwritten since.
@@ -147,19 +149,20 @@ inline constexpr std::uint64_t bytes_per_pair = 8;
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t half_of(std::uint64_t epoch) {
   return epoch % 2;
 }
-/// Whether a collective that enters `epoch` must first see entered[i] >= epoch - 1 of all members.
-/// @param received last epoch in which this member received from all
+/// Whether a member that enters `epoch` must first wait until entered[i] >= epoch - 1 for every
+/// other member i.
+/// @param received last epoch in which this member received data from all
 SHMEMCTL_HOST_DEVICE constexpr bool must_wait(std::uint64_t received, std::uint64_t epoch) {
   return received + 1 < epoch;
 }
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t pairs_of(std::uint64_t size_bytes) {
   return (size_bytes + bytes_per_pair - 1) / bytes_per_pair;
 }
-/// Capacity of a buffer for each of `senders`.
+/// Capacity of one sender's slot, in pairs, if `senders` members share a buffer.
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t slot_pairs(int senders) {
   return quotient(pairs_per_half, static_cast<std::uint64_t>(senders));
 }
-/// Whether `size_bytes` from each of `senders` fit a buffer of words.
+/// Whether `size_bytes` from each of `senders` fit into a buffer.
 SHMEMCTL_HOST_DEVICE constexpr bool is_small(std::uint64_t size_bytes, int senders) {
   return pairs_of(size_bytes) <= slot_pairs(senders);
 }

@@ -33,7 +33,8 @@ std::string failure(const char* call, cudaError_t error) {
   return call + (": " + cuda_error_text(error));
 }
 
-/// "" if every word came back right.
+/// Writes and checks `count` words on a device. Returns "", or the failed call or the first wrong
+/// word.
 std::string run_probe(int device, std::size_t count) {
   if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess)
     return failure("cudaSetDevice", error);

@@ -1,5 +1,6 @@
-// What the calls by NVSHMEM's names in kernels are made of: the device API, checks of their
-// arguments, and what NVSHMEM has beyond OpenSHMEM. The names are in src/runtime/nvshmem.
+// The parts from which NVSHMEM's calls in kernels are made: the device API, checks of arguments,
+// and operations that NVSHMEM has beyond OpenSHMEM. The calls by NVSHMEM's names are in
+// src/runtime/nvshmem.
 #pragma once
 
 #include "kernels/device/call_check.cuh"

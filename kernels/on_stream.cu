@@ -125,7 +125,7 @@ void alltoall(const Job& job, int team, void* dest, const void* source, std::siz
 }
 void alltoallv(const Job& job, int team, void* dest, const void* source, const ExchangeLists& lists,
                Stream stream) {
-  // The host does not know the sizes: as many blocks as large ones would get.
+  // The host does not know the sizes: launch as many blocks as for large ones.
   launch(kernels_for(job).exchange_in_team, max_blocks, block_threads, stream,
          "launch of a collective", job.device(), team, dest, source, lists);
 }

@@ -20,8 +20,9 @@ using Stream = void*;
 /// From this size on, mapped GPU memory is copied by the copy engines instead of kernels.
 inline constexpr std::size_t copy_engine_bytes = std::size_t{128} << 10;
 
-/// What the host needs to know of the job. Reads device memory when constructed, which no graph can
-/// capture; constructed anew when the job changes (DeviceJob: a heap that grows, teams).
+/// What the host needs to know about the job. The constructor reads device memory, which a graph
+/// cannot capture. Construct a new object when the DeviceJob changes (when the heap grows or teams
+/// change).
 class Job {
 public:
   explicit Job(const DeviceJob& device);
@@ -35,9 +36,9 @@ public:
   /// not mapped here.
   std::byte* address(const void* local, int pe) const;
   /// Whether transfers of that size to or from `there`, a result of address(), use copy engines.
-  /// Those of a heap in host memory never do: the host would block until the copy is done, and with
-  /// it on everything that the stream waits for first; and the driver does not copy a range that
-  /// spans two growth steps of the heap.
+  /// Transfers of a heap in host memory never do: the host would block until the copy is done, and
+  /// thus until everything is done that the stream waits for before it; and the driver does not
+  /// copy a range that spans two growth steps of the heap.
   bool by_copy_engine(const std::byte* there, std::size_t size_bytes) const {
     return there != nullptr && size_bytes >= copy_engine_bytes && !heap_on_host_;
   }
@@ -48,7 +49,7 @@ private:
   bool heap_on_host_ = false;
 };
 
-/// Complete at the target after quiet(), or, if the PE is mapped, when the stream has reached it.
+/// Complete at the target after quiet(); if the PE is mapped, when the stream has executed the put.
 void put(const Job& job, void* target, const void* source, std::size_t size_bytes, int pe,
          Stream stream);
 /// `target` holds the data for later work of the stream.
@@ -62,8 +63,8 @@ void put_signal(const Job& job, void* target, const void* source, std::size_t si
 void signal(const Job& job, std::uint64_t* signal, std::uint64_t value, device::SignalOp op, int pe,
             Stream stream);
 /// Later work of the stream waits until the comparison of this PE's word holds, or until
-/// job.timeout_ns has passed: then it is reported, and the stream continues.
-/// @param peer PE that is expected to write it; -1 if any
+/// job.timeout_ns has passed; then the timeout is reported, and the stream continues.
+/// @param peer PE that is expected to write the word; -1 if any
 void wait_until(const Job& job, const std::uint64_t* word, device::Compare compare,
                 std::uint64_t value, int peer, Stream stream);
 /// Completes all puts of the stream, and of earlier kernels of this PE.
@@ -73,8 +74,8 @@ void barrier(const Job& job, int team, Stream stream);
 /// As sync() in kernels: says nothing about network operations.
 void sync(const Job& job, int team, Stream stream);
 
-// Collectives: as in kernels (docs/explanation/device_collectives.md); one of a team at a time, so
-// on one stream, or ordered by events.
+// Collectives, as in kernels (docs/explanation/device_collectives.md). Those of a team must not
+// overlap: enqueue them on one stream, or order them by events.
 
 void broadcast(const Job& job, int team, void* dest, const void* source, std::size_t size_bytes,
                int root, Stream stream);

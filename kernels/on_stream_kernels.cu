@@ -27,7 +27,7 @@ __global__ void wait_for_word(const __grid_constant__ DeviceJob job, const std::
   device::wait_until<device::Thread>(job, word, compare, value, peer);
 }
 
-/// Run by one warp.
+/// Launched with one warp.
 __global__ void order(const __grid_constant__ DeviceJob job, Ordering kind, SignalOf signal, int pe,
                       int team) {
   wait_for_stream();
@@ -46,11 +46,13 @@ __global__ void order(const __grid_constant__ DeviceJob job, Ordering kind, Sign
   }
   if (threadIdx.x > 0)
     return;
-  // The stream's earlier work is complete; this orders it before the signal for every observer.
+  // The stream's earlier work is complete. The fence orders it before the signal for every
+  // observer.
   device::fenced_signal(job, signal.word, signal.value, signal.op, pe);
 }
 
-/// Two blocks fit each multiprocessor: further collectives, for which peers may wait, find room.
+/// Two blocks fit on each SM, so that there is room for another collective, for which peers may
+/// wait.
 __global__ void __launch_bounds__(block_threads, 2)
     move_in_team(const __grid_constant__ DeviceJob job, Moving moving, int team, void* dest,
                  const void* source, std::size_t size_bytes, int root) {
@@ -58,7 +60,7 @@ __global__ void __launch_bounds__(block_threads, 2)
   let_next_come();
   if (moving == Moving::broadcast)
     device::broadcast_grid(job, team, dest, source, size_bytes, root);
-  else // the same function: they differ in where they read
+  else // fcollect and alltoall differ only in the place from which they read
     device::detail::gather<device::Block>(job, team, dest, source, size_bytes,
                                           moving == Moving::fcollect ? 0 : size_bytes,
                                           device::detail::share_of_grid());

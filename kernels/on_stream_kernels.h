@@ -1,4 +1,4 @@
-// The kernels of stream operations, in both builds of ways.h.
+// The kernels of stream operations, in both builds of build_variants.h.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@
 
 namespace shmemctl::on_stream {
 
-// A few kernels with several functions each: separate ones would duplicate what they share.
+// Each kernel implements several operations: separate kernels would duplicate the code that they
+// share.
 
 enum class Transfer { put, get, put_signal };
 enum class Ordering { signal, quiet, barrier, sync };
@@ -43,7 +44,8 @@ Kernels kernels();
 ReduceKernel reduce_kernel(NumberType type);
 } // namespace with_network
 
-/// Largest copy by one block: takes about as long as a launch.
+/// Block size of puts and gets, which one block makes. Copies of mapped GPU memory by kernels are
+/// shorter than copy_engine_bytes, so they take at most about as long as a launch.
 inline constexpr int copy_threads = 1024;
 /// Block size of collectives.
 inline constexpr int block_threads = 512;

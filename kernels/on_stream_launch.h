@@ -27,15 +27,15 @@ inline cudaStream_t stream_of(Stream stream) {
   return static_cast<cudaStream_t>(stream);
 }
 
-/// One block per `each_bytes`, within bounds.
+/// One block per `each_bytes`, at least 1 and at most max_blocks.
 inline int blocks_for(std::size_t size_bytes, std::size_t each_bytes) {
   const std::size_t blocks = (size_bytes + each_bytes - 1) / each_bytes;
   return blocks < 1 ? 1 : blocks > max_blocks ? max_blocks : static_cast<int>(blocks);
 }
 
-/// Only for kernels that start with wait_for_stream(), whose instruction exists in code for sm_90.
-/// A single block may start early; larger grids may not, because they would take the room of what a
-/// peer waits for on another stream.
+/// Only for kernels that start with wait_for_stream(), whose instruction exists only in code for
+/// sm_90 or newer. With such code a grid of a single block may start early. Larger grids may not:
+/// while they wait, they could take the room of a kernel on another stream for which a peer waits.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), int blocks, int threads, Stream stream,
             const char* attempted, Arguments&&... arguments) {

@@ -1,4 +1,4 @@
-// Reductions on streams: a file of their own, because they take long to compile.
+// Reductions on streams. They are in a separate file because they take long to compile.
 #include "kernels/on_stream_kernels.h"
 #include "kernels/shmem_device.cuh"
 #include "kernels/stream_wait.cuh"
@@ -7,7 +7,7 @@ namespace shmemctl::on_stream::SHMEMCTL_BUILD_VARIANT {
 
 namespace {
 
-/// One kernel per type, so that what it needs of the job comes from its parameters.
+/// One kernel per type, so that what it needs of the job comes from kernel parameters.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     reduce_in_team(const __grid_constant__ DeviceJob job, int team, void* dest, const void* source,

@@ -1,5 +1,5 @@
-// The check of every pair of PEs by kernels: layout of its GPU heap memory, and the launchers. For
-// host and device.
+// The check of every pair of PEs by kernels: the layout of its memory in the GPU heap, and its
+// launcher. For host and device.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ namespace shmemctl::kernel_check {
 /// In the order of PairOp.
 enum Op : int { put, get, fetch_add, compare_swap, put_signal, n_ops };
 
-/// Result of one operation with one peer, as this PE saw it: for put and put_signal as the target,
-/// else as the caller.
+/// Result of one operation with one peer, as this PE saw it: as the target of put and put_signal,
+/// as the caller of the other operations.
 struct Result {
   enum State : std::uint32_t {
     well,
     wrong,
     nothing_arrived,
-    wrong_at_target ///< for an atomic: the target, this PE, has seen the error
+    wrong_at_target ///< an atomic of the peer left a wrong value at the target, which is this PE
   };
   std::uint32_t state;
   std::uint32_t size_bytes;
@@ -47,7 +47,7 @@ struct Layout {
   SHMEMCTL_CHECK_BOTH static constexpr std::uint64_t row_bytes() {
     return 512 + 16384 + 512; // both sizes, with gaps between and after
   }
-  /// Rows: one for each PE and purpose.
+  /// Purposes of rows; there is one row for each purpose and PE.
   enum Row : int {
     put_arrives,
     signal_arrives,
@@ -81,8 +81,8 @@ struct Layout {
            (static_cast<std::uint64_t>(peer) * n_ops + static_cast<std::uint64_t>(op)) *
                sizeof(Result);
   }
-  /// Flags by peer, written by the host: bit 0: this PE reaches it, bit 1: it reaches this PE, bit
-  /// 2: including atomics.
+  /// Flags by peer (see Flag), written by the host. Bit 0: this PE reaches the peer; bit 1: the
+  /// peer reaches this PE; bit 2: also by atomics.
   SHMEMCTL_CHECK_BOTH std::uint64_t flags(int peer) const {
     return result(n_pes, 0) + static_cast<std::uint64_t>(peer);
   }
@@ -92,7 +92,7 @@ struct Layout {
 };
 enum Flag : unsigned { reaches = 1, is_reached = 2, has_atomics = 4 };
 
-/// Byte `offset` of what `caller` transfers to or from `target`.
+/// Byte `offset` of the data that `caller` transfers to or from `target`.
 SHMEMCTL_CHECK_BOTH constexpr std::uint8_t
 pattern_byte(int op, int caller, int target, std::uint64_t size_bytes, std::uint64_t offset) {
   std::uint64_t z =
@@ -104,7 +104,7 @@ pattern_byte(int op, int caller, int target, std::uint64_t size_bytes, std::uint
   z = (z ^ z >> 27) * 0x94d049bb133111ebu;
   return static_cast<std::uint8_t>(z >> 56);
 }
-/// Initial values of the words, and operands.
+/// Initial values of the words that atomics change, and operands.
 SHMEMCTL_CHECK_BOTH constexpr std::uint64_t first_word(int caller, int target) {
   return 0x5a00000000000000u + (static_cast<std::uint64_t>(caller) << 24) +
          static_cast<std::uint64_t>(target);
@@ -121,7 +121,7 @@ enum class Step : int {
   prepare, ///< this PE's own memory
   act,     ///< put, get, atomics, put with signal, to all peers at the same time
   await,   ///< signals and their payloads
-  verify   ///< check results of other PEs' puts and atomics
+  verify   ///< check the results of other PEs' puts and atomics
 };
 
 /// Enqueues a step.

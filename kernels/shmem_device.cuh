@@ -1,10 +1,11 @@
-// One-sided operations and collectives of kernels on the symmetric heap:
+// One-sided operations and collectives on the symmetric heap, for kernels:
 // docs/explanation/device_api.md, docs/explanation/device_collectives.md.
 //
-// Most calls take the threads that make it as their first template argument: Thread, Warp or Block
-// (scope.cuh); all of them call it with the same arguments. Single values, atomics and signals are
-// by the calling thread alone. Addresses are this PE's own addresses of symmetric objects in the
-// GPU heap, as in OpenSHMEM: they name the same object on the peer.
+// The first template argument of most calls is their scope, the threads that make the call
+// together: Thread, Warp or Block (scope.cuh). All of them make it with the same arguments. Single
+// values, atomics and signals are operations of the calling thread alone. Addresses are this PE's
+// own addresses of symmetric objects in the GPU heap, as in OpenSHMEM: they name the same object on
+// the peer.
 #pragma once
 
 #include "kernels/device/atomics.cuh"

@@ -2,8 +2,7 @@
 
 #include "kernels/cuda_error.h"
 
-#define SHMEMCTL_DEVICE_WITHOUT_NETWORK // the operation is on memory that this GPU can load and
-                                        // store
+#define SHMEMCTL_DEVICE_WITHOUT_NETWORK // this GPU can access the word by loads and stores
 #include "kernels/device/word_atomic.cuh"
 
 namespace shmemctl {

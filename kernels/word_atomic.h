@@ -8,8 +8,8 @@
 
 namespace shmemctl {
 
-/// Enqueues the operation, at system scope. One thread.
-/// @param word       on the stream's device or mapped for it, aligned to its size
+/// Enqueues a kernel of one thread that performs the operation at system scope.
+/// @param word       in memory of the stream's device, or mapped for it; aligned to its size
 /// @param size_bytes 4 or 8
 /// @param old        receives the old value; host memory that the device maps
 /// Returns why the launch failed; "" on success.

@@ -1,5 +1,5 @@
-// What a build without CUDA has in place of kernels that make and check data, and of timers.
-// Launchers of measuring kernels: launcher.h.
+// Functions of a build without CUDA that replace the launchers of check.h and the timers, and fail.
+// launcher.h replaces the launchers of measuring kernels.
 #include "kernels/bench/check.h"
 #include "kernels/bench/stream_timer.h"
 #include "src/base/error.h"

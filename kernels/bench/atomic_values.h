@@ -1,4 +1,5 @@
-// What atomics ask for and leave, as a function of the operation's number: for host and device.
+// The operands of measured atomics and the values that they leave, as functions of the operation's
+// number. For host and device.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@ namespace shmemctl::bench {
 
 enum class AtomicKernel : std::int32_t { fetch, set, swap, compare_swap, fetch_add, add };
 
-/// The word after `count` operations (of a 32-bit word: its low half). A fetch leaves zero.
+/// The value of the word after `count` operations; a 32-bit word has the low half of it. Fetches
+/// leave the word at zero.
 SHMEMCTL_HOST_DEVICE inline std::uint64_t atomic_after(AtomicKernel kernel, std::uint64_t count) {
   constexpr std::uint64_t step = 0x100000001b3ULL;
   switch (kernel) {
@@ -25,13 +27,14 @@ SHMEMCTL_HOST_DEVICE inline std::uint64_t atomic_after(AtomicKernel kernel, std:
   }
   return 0;
 }
-/// What operation number `number` adds or stores. A compare-swap expects what the one before left.
+/// What operation number `number` adds or stores. A compare-swap expects the value that the
+/// previous operation left.
 SHMEMCTL_HOST_DEVICE inline std::uint64_t atomic_operand(AtomicKernel kernel,
                                                          std::uint64_t number) {
   const bool adds = kernel == AtomicKernel::fetch_add || kernel == AtomicKernel::add;
   return adds ? atomic_after(kernel, 1) : atomic_after(kernel, number + 1);
 }
-/// Whether the operation gives the word as it was before.
+/// Whether the operation returns the old value of the word.
 SHMEMCTL_HOST_DEVICE inline bool atomic_fetches(AtomicKernel kernel) {
   return kernel != AtomicKernel::set && kernel != AtomicKernel::add;
 }

@@ -1,4 +1,4 @@
-// What kernels of atomics do.
+// The bodies of the kernels of atomics.
 #pragma once
 
 #include "kernels/bench/atomics.h"
@@ -49,7 +49,8 @@ __device__ bool repeat(const DeviceJob& job, KernelControl* control, const Atomi
   }
   return true;
 }
-/// Which operation it is, is decided once: in the loop, branches would be a fifth of the time.
+/// Chooses the operation once, before the loop: in the loop, the branches would take a fifth of the
+/// time.
 template <class Word>
 __device__ bool one_by_one(const DeviceJob& job, KernelControl* control, const AtomicArguments& a) {
   switch (a.kernel) {

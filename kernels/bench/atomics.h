@@ -14,9 +14,10 @@ struct AtomicArguments {
   int peer;                 ///< -1: this PE issues nothing
   std::uint64_t n_words;    ///< the number of words for launch_atomic_bandwidth()
 };
-/// One thread, one word, one operation after the other: complete by its result, or by a quiet where
-/// it gives none. control->wrong_at: the first operation that fetched a wrong value (then expected
-/// and found say which); UINT64_MAX: none.
+/// One thread issues one operation after the other on one word. Each is complete before the next:
+/// by its result, or by a quiet if it returns none. control->wrong_at is the number of the first
+/// operation that fetched a wrong value (`expected` and `found` are the values); UINT64_MAX if none
+/// did.
 SHMEMCTL_LAUNCHER(launch_atomic_latency, AtomicArguments)
 /// Every thread of the grid adds to a word of its own; a quiet ends the launch.
 SHMEMCTL_LAUNCHER(launch_atomic_rate, AtomicArguments)

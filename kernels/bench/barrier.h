@@ -10,8 +10,8 @@ enum class BarrierKernel : std::int32_t { barrier, sync };
 struct BarrierArguments {
   BarrierKernel kernel;
   std::uint64_t first, count;
-  /// Symmetric, by PE: the last call that it has entered, written before the call. Checked after
-  /// each call if `checks`; such a launch is not timed.
+  /// Symmetric, by PE: the number of the last call that the PE has entered, which it writes before
+  /// the call. Written and checked only if `checks`; such a launch is not timed.
   std::uint64_t* cells;
   bool checks;
 };

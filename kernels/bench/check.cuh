@@ -46,7 +46,7 @@ struct CheckBody {
   }
 
 private:
-  /// The smallest of all threads'.
+  /// Lowers `smallest` to `value` if that is smaller.
   static __device__ void note(std::uint64_t* smallest, std::uint64_t value) {
     std::uint64_t seen = load_relaxed(smallest);
     while (value < seen) {

@@ -1,4 +1,5 @@
-// Kernels that make the data of measurements and check it; not timed.
+// Kernels that generate the data of measurements and check it, which are not timed, and kernels
+// that characterise the timer.
 #pragma once
 
 #include "kernels/bench/kernel_launch.h"
@@ -6,15 +7,17 @@
 
 namespace shmemctl::bench {
 
-/// Puts a PE's pattern into `size_bytes` (a multiple of 8).
+/// Fills `size_bytes` (a multiple of 8) at `area` with the pattern of `pe`.
 std::string launch_fill(const KernelLaunch& how, std::byte* area, std::size_t size_bytes,
                         std::uint64_t seed, int pe);
-/// Compares every byte of an area of slots with what its operations must have left; the first wrong
-/// one goes to control->wrong_at, expected and found.
+/// Compares every byte of an area of slots with the value that the operations must have left.
+/// Stores the offset of the first wrong byte to control->wrong_at, and its values to `expected` and
+/// `found`.
 std::string launch_check(const KernelLaunch& how, const std::byte* area, const PatternSlots& slots);
-/// The smallest step of the GPU's timer, into control->step_ns.
+/// Measures the smallest step of the GPU's timer, and stores it to control->step_ns.
 std::string launch_timer_step(const KernelLaunch& how);
-/// Begins and ends as measuring kernels do, with nothing between: what that adds to a time.
+/// Begins and ends as measuring kernels do, with nothing in between: measures what begin and end
+/// add to every time.
 std::string launch_empty(const KernelLaunch& how);
 
 } // namespace shmemctl::bench

@@ -1,4 +1,4 @@
-// Launches a collective; reductions, which take longest to compile, are in reduce.cu.
+// Launches the collectives. Reductions, which take longest to compile, are in reduce.cu.
 #include "kernels/bench/collectives.cuh"
 #include "kernels/bench/launch.cuh"
 

@@ -1,4 +1,4 @@
-// What kernels of collectives do.
+// The bodies of the kernels of collectives.
 #pragma once
 
 #include "kernels/bench/collectives.h"
@@ -7,8 +7,8 @@
 
 namespace shmemctl::bench {
 
-/// One collective after the other. Call: static bool run(job, arguments, dest, source), by all
-/// blocks.
+/// Runs one collective after the other. All blocks call Call::run(): static bool run(job,
+/// arguments, dest, source).
 template <class Call>
 struct CollectiveBody {
   static __device__ void run(const DeviceJob& job, KernelControl* control,
@@ -20,8 +20,8 @@ struct CollectiveBody {
     for (std::uint64_t number = a.first; ok && number < a.first + a.count; ++number) {
       ok = Call::run(job, a, a.memory + a.dest_offset_bytes,
                      a.memory + number % variants * variant_step_bytes);
-      // Every block arrives, whatever it has seen: a wait that times out ends the waits of the
-      // others, too.
+      // Every block arrives here, even after a failure: a wait that times out also ends the waits
+      // of the other blocks.
       ok = region.sync_grid() && ok;
       ok = Block::all(ok);
     }

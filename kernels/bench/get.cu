@@ -1,4 +1,4 @@
-// Kernels that get.
+// Launches the kernels that get.
 #include "kernels/bench/launch.cuh"
 #include "kernels/bench/transfer.cuh"
 

@@ -1,4 +1,4 @@
-// What all launchers of measuring kernels take. No CUDA header.
+// Arguments that all launchers of measuring kernels take. No CUDA header.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace shmemctl::bench {
 
-/// Which threads make a call together; as CallScope of src/instruments/bench/launch.h.
+/// Which threads make a call together; the same as CallScope of src/instruments/bench/launch.h.
 enum class KernelScope : std::int32_t { thread, warp, block };
 
-/// Memory of the device that a PE's launches at one point share; zeroed before the first. The grid
-/// is launched so that all of its blocks run at once.
+/// State in device memory that all launches of a PE at one point share; zeroed before the first
+/// launch. A grid is launched so that all of its blocks run at the same time.
 struct KernelControl {
-  std::uint64_t begin_ns, end_ns; ///< by the GPU's global timer, of the last launch
-  std::uint64_t failed;           ///< a wait gave up: the job's report says which
+  std::uint64_t begin_ns, end_ns; ///< of the last launch, by the GPU's global timer
+  std::uint64_t failed;           ///< nonzero: a wait timed out; the job's report says which
   std::uint64_t wrong_at;         ///< result of a check: the first wrong byte; UINT64_MAX: none
   std::uint64_t expected, found;  ///< the values at wrong_at
   std::uint64_t step_ns;          ///< the timer's step
@@ -30,7 +30,8 @@ struct KernelLaunch {
   int ctas, threads;
 };
 
-/// Launchers return "" or why the launch failed, in CUDA's words; they do not wait. Every PE of the
-/// job launches: kernels begin with a barrier of all of them, which is not in the time.
+/// Launchers return "" or why the launch failed, in CUDA's words; they do not wait for the kernel.
+/// Every PE of the job has to launch: kernels begin with a barrier of all PEs, which is not part of
+/// the measured time.
 
 } // namespace shmemctl::bench

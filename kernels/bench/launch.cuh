@@ -10,7 +10,7 @@
 
 namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT {
 
-/// Every measuring kernel: what it does is Body::run(), which tests call on threads of the host.
+/// Every measuring kernel. Its work is Body::run(), which tests call on threads of the host.
 template <class Body, class Arguments>
 __global__ void __launch_bounds__(1024)
     measuring(const __grid_constant__ DeviceJob job, KernelControl* control,
@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(1024)
   Body::run(job, control, arguments);
 }
 
-/// Launches so that all blocks run at once. Returns "" or CUDA's reason.
+/// Launches so that all blocks run at once (a cooperative launch). Returns "" or CUDA's error.
 template <class Body, class Arguments>
 std::string launch_together(const KernelLaunch& how, const Arguments& arguments) {
   if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess)
@@ -33,8 +33,8 @@ std::string launch_together(const KernelLaunch& how, const Arguments& arguments)
       0, static_cast<cudaStream_t>(how.stream)));
 }
 
-/// The same with the body for the launch's scope: a kernel for each, because all of them together
-/// would not fit into the registers of a full block.
+/// The same with the body for the launch's scope. Each scope has its own kernel, because one for
+/// all of them would need more registers than a block of 1024 threads has.
 template <template <class> class Body, class Arguments>
 std::string launch_by_scope(const KernelLaunch& how, const Arguments& arguments) {
   switch (how.scope) {

@@ -1,6 +1,6 @@
-// Launchers of measuring kernels: which of the two builds of a kernel is launched
-// (kernels/build_variants.h), and what a binary without CUDA has instead. A launcher is declared
-// once, next to its arguments, and defined in one file, which nvcc compiles twice.
+// Macros that declare the launchers of measuring kernels. The launchers choose between the two
+// builds of a kernel (kernels/build_variants.h), and fail in a binary without CUDA. A launcher is
+// declared once, next to its arguments, and defined in one file, which nvcc compiles twice.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 #include "kernels/bench/kernel_launch.h"
 #include "kernels/build_variants.h"
 
-/// Declares a launcher in both builds, for other launchers: std::string name(how, arguments).
+/// Declares, in both builds, a launcher that only other launchers call: std::string name(how,
+/// arguments).
 #define SHMEMCTL_INNER_LAUNCHER(name, Arguments)                                                   \
   namespace mapped {                                                                               \
   std::string name(const KernelLaunch& how, const Arguments& arguments);                           \
@@ -17,7 +18,8 @@
   std::string name(const KernelLaunch& how, const Arguments& arguments);                           \
   }
 
-/// Declares in both builds how many blocks of a launcher's kernel run at once, for other launchers.
+/// Declares, in both builds, a function that returns how many blocks of a launcher's kernel run at
+/// once, and that only other launchers call: int name Parameters.
 /// @param Parameters with parentheses
 #define SHMEMCTL_INNER_MAX_BLOCKS(name, Parameters)                                                \
   namespace mapped {                                                                               \
@@ -36,8 +38,8 @@
 
 #include "build_info.h"
 
-/// Declares a launcher in both builds, and the one that the host calls, which launches the build
-/// that suffices for the job.
+/// Declares a launcher in both builds, and a function of the same name for the host, which calls
+/// that of the `mapped` build if it suffices for the job, else the other one.
 #define SHMEMCTL_LAUNCHER(name, Arguments)                                                         \
   SHMEMCTL_INNER_LAUNCHER(name, Arguments)                                                         \
   inline std::string name(const KernelLaunch& how, const Arguments& arguments) {                   \
@@ -49,8 +51,9 @@
       return with_network::name(how, arguments);                                                   \
   }
 
-/// Declares how many blocks run at once, for the host too: of the build that needs more, because it
-/// is asked before there is a job. Without CUDA: 0, unknown.
+/// Declares the function that returns how many blocks run at once, for the host as well. The host
+/// calls it before there is a job, so its result is that of the build that needs more resources,
+/// `with_network`. Without CUDA it returns 0 (unknown).
 /// @param values the names of the parameters, with parentheses
 #define SHMEMCTL_MAX_BLOCKS(name, Parameters, values)                                              \
   SHMEMCTL_INNER_MAX_BLOCKS(name, Parameters)                                                      \

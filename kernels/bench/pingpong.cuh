@@ -7,7 +7,7 @@
 
 namespace shmemctl::bench {
 
-/// One end, by the threads of a scope.
+/// One end of a ping-pong, played by the threads of a scope.
 template <class Scope>
 class End {
 public:
@@ -49,7 +49,7 @@ public:
   }
 
 private:
-  /// Writes from this PE's word after the flag.
+  /// Puts `value` to the peer's flag. The source is the word after this PE's own flag.
   __device__ void put_number(std::uint64_t value) const {
     std::uint64_t* const word = flag_ + 1;
     if (Scope::rank() == 0)

@@ -8,16 +8,16 @@ namespace shmemctl::bench {
 enum class PingPongKernel : std::int32_t { put, put_signal, signal, store };
 enum class PingPongRole : std::int32_t { none, asks, answers };
 
-/// Message i comes from another place of the source than the one before. Flags count messages.
+/// Consecutive messages come from different places of the source. Flags count messages.
 struct PingPongArguments {
   PingPongKernel kernel;
   PingPongRole role;
   int peer;
-  /// Whether `put` is one store of 1 to 8 bytes, for which its receiver waits.
+  /// Whether `put` is a single put of 1 to 8 bytes to the flag, for which the receiver waits.
   bool payload_is_flag;
-  std::uint64_t flag_mask; ///< the bits of a number that the flag holds
+  std::uint64_t flag_mask; ///< the bits of a message number that the flag holds
   std::uint64_t first, count;
-  std::byte* memory; ///< symmetric; the source lies at its start
+  std::byte* memory; ///< symmetric; the source is at its start
   std::uint64_t slot_offset_bytes, flag_offset_bytes;
   std::uint64_t size_bytes;
 };

@@ -1,4 +1,4 @@
-// Kernels that put.
+// Launches the kernels that put.
 #include "kernels/bench/launch.cuh"
 #include "kernels/bench/transfer.cuh"
 

@@ -1,4 +1,4 @@
-// Kernels that put with a signal.
+// Launches the kernels that put with a signal.
 #include "kernels/bench/launch.cuh"
 #include "kernels/bench/transfer.cuh"
 

@@ -1,4 +1,4 @@
-// Collectives that add up.
+// Launches the collectives that add up: reduce and reducescatter.
 #include "kernels/bench/collectives.cuh"
 #include "kernels/bench/launch.cuh"
 

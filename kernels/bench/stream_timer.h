@@ -1,4 +1,4 @@
-// Times of what a stream does, and graphs of it.
+// Times the operations of a stream, and captures them as graphs.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,7 @@
 
 namespace shmemctl::bench {
 
-/// All throw Error with CUDA's reason, or if this was built without CUDA.
+/// Failures throw Error with CUDA's reason. In a build without CUDA the constructor throws Error.
 class StreamTimer {
 public:
   explicit StreamTimer(int device);
@@ -17,13 +17,13 @@ public:
   /// Records an event in the stream, before and after the timed operations.
   void begin(void* stream);
   void end(void* stream);
-  /// Between the marks, when the stream has reached the second one.
+  /// Time between the two events. The stream must have reached the second one.
   double elapsed_ns() const;
 
-  /// What `enqueue` puts into the stream is not done, but kept as a graph.
+  /// Captures as a graph what `enqueue` enqueues on the stream; none of it is executed.
   void capture(void* stream, const std::function<void()>& enqueue);
   bool has_graph() const;
-  /// Puts all of it into the stream.
+  /// Launches the captured graph on the stream.
   void launch_graph(void* stream);
 
 private:

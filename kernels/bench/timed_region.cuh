@@ -9,7 +9,8 @@ namespace shmemctl::bench {
 
 using namespace device; // tests define blockIdx and the like in that namespace
 
-/// The scopes of the device API, and the index of the caller in the grid that a thread belongs to.
+/// The scopes of the device API, with the index in the grid of the caller (thread, warp or block)
+/// that a thread belongs to, and the number of callers.
 struct OfThread : Thread {
   using Api = Thread;
   static __device__ std::uint64_t caller() {
@@ -30,7 +31,8 @@ struct OfBlock : Block {
   static __device__ std::uint64_t callers() { return gridDim.x; }
 };
 
-/// Waits, by the calling thread, until the bits of `mask` of a word of my own are `value`.
+/// Waits in the calling thread until the bits `mask` of a word of this PE are `value`. False on
+/// timeout, which is reported.
 __device__ inline bool wait_masked(const DeviceJob& job, const std::uint64_t* at,
                                    std::uint64_t mask, std::uint64_t value, int peer) {
   std::uint64_t seen = 0;

@@ -5,7 +5,7 @@ namespace shmemctl::bench::SHMEMCTL_BUILD_VARIANT {
 
 namespace {
 
-// References and elements have one scope each.
+// Bare stores and transfers of single elements exist for one scope each.
 using Stores = TransferBody<Store, OfBlock>;
 using StoreLatency = LatencyBody<Store, OfThread>;
 using PutValueLatency = LatencyBody<PutValue, OfThread>;

@@ -1,4 +1,4 @@
-// What kernels that put and get do.
+// The bodies of the kernels that put and get.
 #pragma once
 
 #include "kernels/bench/pattern.h"
@@ -8,7 +8,7 @@
 
 namespace shmemctl::bench {
 
-/// Where a message lies.
+/// The place of a message: its slot, and how many messages used that slot before (`turn`).
 struct Cursor {
   std::uint64_t slot, turn, slots;
 
@@ -41,7 +41,8 @@ struct Get {
     get_nbi<Scope>(job, slot, source, size_bytes, pe);
   }
 };
-/// Sixteen bytes at a time, as all addresses are multiples of 16; the last few bytes one by one.
+/// Stores 16 bytes at a time, because all addresses are multiples of 16, and the last few bytes one
+/// by one.
 struct Store {
   static constexpr bool needs_quiet = true;
   template <class Scope>
@@ -79,7 +80,7 @@ struct PutValue {
   }
 };
 struct GetValue {
-  static constexpr bool needs_quiet = false; // the value is here, and is used, before the next
+  static constexpr bool needs_quiet = false; // each value is used before the next get begins
   template <class Scope>
   static __device__ void run(const DeviceJob& job, std::byte* slot, std::byte* source,
                              std::size_t size_bytes, int pe) {

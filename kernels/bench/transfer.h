@@ -21,31 +21,33 @@ enum class Completion : std::int32_t {
                ///< the next begins
 };
 
-/// Messages number first .. first + count - 1, to each of `peers` PEs at once. The callers of the
-/// grid take a piece of each. Message i goes to slot i % slots of this PE's area at the peer
-/// (area k for the k-th peer), or comes from the peer's source into such a slot here.
+/// Messages number first .. first + count - 1, to each of `peers` PEs at once. Each caller of the
+/// grid (a thread, warp or block) transfers a piece of each message. A put sends message i to slot
+/// i % slots of area k at the k-th peer; a get fetches it from the peer's source into that slot of
+/// this PE's own area k.
 struct TransferArguments {
   TransferKernel kernel;
   Completion completion;
   std::uint64_t first, count;
-  std::byte* memory; ///< symmetric; the source lies at its start
+  std::byte* memory; ///< symmetric; the source is at its start
   std::uint64_t slots_offset_bytes, slot_bytes, slots, size_bytes;
-  bool own_messages;   ///< each caller sends messages of its own, which lie side by side in a slot
+  bool own_messages;   ///< each caller sends its own messages, which are adjacent in a slot
   std::uint64_t peers; ///< 0 if this PE sends nothing
   int only_peer;       ///< the peer, if there is only one
-  /// Where puts are no stores of this GPU: complete before a slot is used again. 0: not needed.
+  /// A quiet follows every `quiet_every` messages, so that puts that are not stores of this GPU are
+  /// complete before their slot is used again. 0: no quiet is needed.
   std::uint64_t quiet_every;
   std::uint64_t signal_offset_bytes; ///< offset of put_signal's signal
 };
 SHMEMCTL_LAUNCHER(launch_transfer, TransferArguments)
-/// One operation after the other, each complete before the next, by one caller to one peer.
+/// One caller makes one operation after the other with one peer, each complete before the next.
 SHMEMCTL_LAUNCHER(launch_transfer_latency, TransferArguments)
-/// Most blocks of launch_transfer() at once.
+/// The most blocks of launch_transfer() that run at once.
 SHMEMCTL_MAX_BLOCKS(max_transfer_blocks,
                     (TransferKernel kernel, KernelScope scope, int device, int threads),
                     (kernel, scope, device, threads))
 
-/// What these launch, one translation unit of kernels each.
+/// The launchers and functions that these call, with kernels in a translation unit of their own.
 SHMEMCTL_INNER_LAUNCHER(launch_puts, TransferArguments)
 SHMEMCTL_INNER_LAUNCHER(launch_gets, TransferArguments)
 SHMEMCTL_INNER_LAUNCHER(launch_put_latency, TransferArguments)

@@ -13,8 +13,8 @@ struct Piece {
   std::size_t begin_bytes, size_bytes;
 };
 
-/// The piece of caller number `index` of `count`: whole cache lines if there is at least one for
-/// each, else whole 16 bytes; the last pieces may be shorter, or empty.
+/// The piece of caller number `index` of `count`: a multiple of 128 bytes (a cache line of the GPU)
+/// if each caller can have that many, else of 16 bytes. The last pieces may be shorter, or empty.
 SHMEMCTL_HOST_DEVICE inline Piece piece_of(std::size_t size_bytes, std::uint64_t index,
                                            std::uint64_t count) {
   const std::size_t granule = size_bytes >= count * 128 ? 128 : 16;
@@ -24,8 +24,8 @@ SHMEMCTL_HOST_DEVICE inline Piece piece_of(std::size_t size_bytes, std::uint64_t
   return {begin, left < each ? left : each};
 }
 
-/// Which messages a caller works on, of those to `peers` PEs that go at once: to peers first,
-/// first + step, ..., as caller `index` of `count` of each.
+/// Which messages a caller works on when messages to `peers` PEs are sent at once: those to peers
+/// first, first + step, ...; it is caller number `index` of the `count` callers of each of them.
 struct Assignment {
   std::uint64_t first, step;
   std::uint64_t index, count;
@@ -38,8 +38,8 @@ SHMEMCTL_HOST_DEVICE inline Assignment assignment_of(std::uint64_t caller, std::
   return {peer, peers, caller / peers, callers / peers + (peer < callers % peers ? 1 : 0)};
 }
 
-/// A PE's k-th peer: the one that was named if there is but one, else the k-th after it, so that
-/// all begin with another one.
+/// A PE's k-th peer: `only_peer` if there is one peer; otherwise the k-th PE after it, so that all
+/// PEs begin with a different peer.
 SHMEMCTL_HOST_DEVICE inline int peer_of(int pe, int n_pes, std::uint64_t k, std::uint64_t peers,
                                         int only_peer) {
   return peers == 1 ? only_peer

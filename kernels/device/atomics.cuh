@@ -71,7 +71,7 @@ __device__ constexpr void require_whole() {
 
 } // namespace detail
 
-/// Any type of 4 or 8 bytes, floating point included. compare_swap compares bits.
+/// For any type of 4 or 8 bytes, floating point included. compare_swap compares bits.
 template <class T>
 __device__ inline T atomic_fetch(const DeviceJob& job, const T* source, int pe) {
   return detail::atomic<true>(job, const_cast<T*>(source), NetworkAtomic::fetch, T(), T(), pe);
@@ -90,7 +90,7 @@ __device__ inline T atomic_compare_swap(const DeviceJob& job, T* target, T expec
   return detail::atomic<true>(job, target, NetworkAtomic::compare_swap, desired, expected, pe);
 }
 
-/// Integers; they wrap around.
+/// For integers, which wrap around.
 template <class T>
 __device__ inline T atomic_fetch_add(const DeviceJob& job, T* target, T value, int pe) {
   detail::require_whole<T>();

@@ -1,6 +1,7 @@
-// Checks of a call's arguments, for jobs with DeviceJob::checked. A check that fails has filled the
-// report, which names the call, the argument and the thread; the caller then leaves the operation
-// out. All of it is out of line: a job without checks pays for one load from the constant bank.
+// Checks of a call's arguments, for jobs with DeviceJob::checked. A check that fails fills the
+// report, which names the call, the argument and the thread, and returns false; the caller then
+// skips the operation. The checks are not inlined: a job without checks pays for one load from the
+// constant bank.
 #pragma once
 
 #include "kernels/device/collectives_large.cuh"
@@ -9,7 +10,7 @@ namespace shmemctl::device {
 
 namespace detail {
 
-/// Returns false. Only the first failure of this PE is kept.
+/// Fills the report; only the first failure of this PE is kept. Returns false.
 inline __device__ __noinline__ bool report_call(const DeviceJob& job, WaitKind kind,
                                                 DeviceCall call, DeviceArgument argument, int peer,
                                                 std::uint64_t expected, std::uint64_t seen) {
@@ -54,13 +55,14 @@ __device__ inline bool check_aligned(const DeviceJob& job, DeviceCall call, Devi
 
 } // namespace detail
 
-/// The host ends the job when it sees the report; the calling thread goes on.
+/// Reports that the program asks to exit with `status`. The host ends the job when it sees the
+/// report; the calling thread goes on.
 inline __device__ __noinline__ void ask_for_exit(const DeviceJob& job, int status) {
   detail::report_call(job, WaitKind::exit_asked, DeviceCall::none, DeviceArgument::none, -1, 0,
                       static_cast<std::uint32_t>(status));
 }
 
-/// A put or get: `size_bytes` at the symmetric address `there`, of that PE.
+/// Checks a put or get of `size_bytes` at the symmetric address `there` of that PE.
 inline __device__ __noinline__ bool check_transfer(const DeviceJob& job, DeviceCall call,
                                                    DeviceArgument argument, const void* there,
                                                    std::size_t size_bytes, int pe) {
@@ -68,7 +70,7 @@ inline __device__ __noinline__ bool check_transfer(const DeviceJob& job, DeviceC
          detail::check_in_heap(job, call, argument, there, size_bytes);
 }
 
-/// The symmetric side of an iput or iget: `count` elements, `stride` of them apart.
+/// Checks the symmetric side of an iput or iget: `count` elements, one every `stride` elements.
 inline __device__ __noinline__ bool check_strided(const DeviceJob& job, DeviceCall call,
                                                   DeviceArgument argument, const void* there,
                                                   std::size_t element_bytes, std::ptrdiff_t stride,
@@ -83,7 +85,7 @@ inline __device__ __noinline__ bool check_strided(const DeviceJob& job, DeviceCa
   return detail::check_in_heap(job, call, argument, first, span + element_bytes);
 }
 
-/// A word of that PE, of 1 to 8 bytes: of an atomic, a signal, a single value.
+/// Checks a word of that PE, of 1 to 8 bytes: of an atomic, a signal or a single value.
 inline __device__ __noinline__ bool check_word(const DeviceJob& job, DeviceCall call,
                                                DeviceArgument argument, const void* there,
                                                unsigned size_bytes, int pe) {
@@ -92,7 +94,7 @@ inline __device__ __noinline__ bool check_word(const DeviceJob& job, DeviceCall 
          detail::check_aligned(job, call, argument, there, size_bytes);
 }
 
-/// `count` words of this PE that a call waits for or tests.
+/// Checks `count` words of this PE that a call waits for or tests.
 inline __device__ __noinline__ bool check_words(const DeviceJob& job, DeviceCall call,
                                                 DeviceArgument argument, const void* words,
                                                 unsigned size_bytes, std::size_t count) {
@@ -100,21 +102,22 @@ inline __device__ __noinline__ bool check_words(const DeviceJob& job, DeviceCall
          detail::check_aligned(job, call, argument, words, size_bytes);
 }
 
-/// The number of a constant that the call does not know. Returns false.
+/// Reports that the call does not know the value of an argument that should be one of NVSHMEM's
+/// constants. Returns false.
 inline __device__ __noinline__ bool report_no_such_value(const DeviceJob& job, DeviceCall call,
                                                          DeviceArgument argument, int value) {
   return detail::report_call(job, WaitKind::no_such_value, call, argument, -1, 0,
                              static_cast<std::uint32_t>(value));
 }
 
-/// Whether the team exists. Whether this PE is a member the call itself reports.
+/// Checks that the team exists. The call itself reports if this PE is not a member.
 inline __device__ __noinline__ bool check_team(const DeviceJob& job, DeviceCall call, int team) {
   return (team >= 0 && team < limits::max_teams && job.teams[team].in_use != 0) ||
          detail::report_call(job, WaitKind::no_such_team, call, DeviceArgument::team, -1,
                              limits::max_teams - 1, static_cast<std::uint32_t>(team));
 }
 
-/// The data of a collective.
+/// Checks the memory of a collective.
 inline __device__ __noinline__ bool check_data(const DeviceJob& job, DeviceCall call,
                                                const void* dest, std::size_t dest_bytes,
                                                const void* source, std::size_t source_bytes) {
@@ -122,7 +125,7 @@ inline __device__ __noinline__ bool check_data(const DeviceJob& job, DeviceCall 
          detail::check_in_heap(job, call, DeviceArgument::source, source, source_bytes);
 }
 
-/// The root of a team's broadcast.
+/// Checks team and root of a broadcast.
 inline __device__ __noinline__ bool check_root(const DeviceJob& job, DeviceCall call, int team,
                                                int root) {
   if (!check_team(job, call, team))
@@ -133,8 +136,8 @@ inline __device__ __noinline__ bool check_root(const DeviceJob& job, DeviceCall 
                              static_cast<std::uint64_t>(n), static_cast<std::uint32_t>(root));
 }
 
-/// Compares this member's call with everybody's, by a small collective of its own. Of teams whose
-/// members are not all mapped: does nothing. By all threads of the scope.
+/// Compares this member's call with that of every other member, by an additional small collective.
+/// Does nothing for teams whose members are not all mapped. Called by all threads of the scope.
 template <class Scope>
 __device__ inline bool check_same_call(const DeviceJob& job, int team_number, CollectiveCall call) {
   const TeamView team = team_view(job, team_number);

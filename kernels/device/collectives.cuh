@@ -1,17 +1,18 @@
 // Collectives of a team. All members make the same calls in the same order with the same sizes, one
 // collective of a team at a time. `dest` and `source` are symmetric addresses in the heap; they may
 // be the same only where stated ("in place"). On return this member's dest is complete, its source
-// may be overwritten, and all threads of the scope see the dest. Source data written earlier, in
-// this scope or in an earlier kernel, is what is sent. No barrier is needed before: a PE's dest is
-// written only after it has entered the call.
+// may be overwritten, and all threads of the scope see the dest. A call sends the source data that
+// this scope, or an earlier kernel, has written before it. No barrier is needed before a call: a
+// PE's dest is written only after that PE has entered the call.
 //
 // False if a member did not arrive before the timeout, if the team has more than
 // DeviceTeamFlags::max_members members, or if this PE is not a member: the report says which.
 //
-// With a scope (Thread, Warp, Block): one scope of each PE makes the call. With _grid: all blocks
-// of a launch make it, once per launch; complete at the kernel's end, or in each block after a
-// grid_sync(). Blocks do not wait for each other inside, so the grid may have any size. Two in one
-// launch need a grid_sync() between them, and that all blocks are resident.
+// Calls with a scope (Thread, Warp, Block): one scope of each PE makes the call. Calls with _grid:
+// all blocks of a launch make the call, once per launch; it is complete at the kernel's end, or in
+// each block after a grid_sync(). Blocks do not wait for each other during the call, so the grid
+// may have any size. Two such calls in one launch need a grid_sync() between them, for which all
+// blocks must be resident.
 #pragma once
 
 #include "kernels/device/alltoallv.cuh"
@@ -21,7 +22,7 @@ namespace shmemctl::device {
 
 namespace detail {
 
-/// If false, the report says why.
+/// Whether this PE can make a collective of the team. If not, the report says why.
 __device__ inline bool can_collect(const DeviceJob& job, int team_number, const TeamView& team) {
   if (!is_member(job, team_number, team))
     return false;
@@ -157,8 +158,8 @@ __device__ inline bool alltoallv_grid(const DeviceJob& job, int team_number, voi
 }
 
 /// collect: dest = the members' data concatenated in member order; `size_bytes` is this member's
-/// size, which the others need not know. In place is allowed where a member's own data already lies
-/// at its final address.
+/// size, which the others need not know. In place is allowed if a member's own data is already at
+/// its final address.
 template <class Scope>
 __device__ inline bool collect(const DeviceJob& job, int team_number, void* dest,
                                const void* source, std::size_t size_bytes) {

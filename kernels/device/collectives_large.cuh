@@ -2,9 +2,10 @@
 // destinations, and adds to its done flag at all members. A `part` is one of `parts` scopes of each
 // member that perform one collective together: the blocks of a launch, or one scope.
 //
-// The parts of a member do not wait for each other: each sets its done flags at all members, and
-// only the part with the highest index, which is scheduled after all others, waits for all members'
-// flags. So the grid need not be resident as a whole.
+// The parts of a member do not wait for each other: each adds to its member's done flag at all
+// members, and only the part with the highest index, which is scheduled after all others, waits for
+// the flags of all members. So the grid need not be resident as a whole. In jobs with a network,
+// only the part that finishes last sets the flags, and waits.
 #pragma once
 
 #include "kernels/device/collectives_small.cuh"
@@ -21,8 +22,8 @@ public:
   __device__ LargeCollective(const DeviceJob& job, const TeamView& team, Share share)
       : job_(job), team_(team), share_(share) {}
 
-  /// Sets the entered flags: this member's source is ready, and its dest may be written. False, in
-  /// any thread, on failure.
+  /// Sets the entered flags: this member's source is ready, and its dest may be written. False in
+  /// those threads of the scope that failed to set a flag.
   __device__ bool begin() {
     Scope::sync();
     epoch_ = team_.cells->collective_epoch + 1;
@@ -62,7 +63,8 @@ public:
     return ok;
   }
   /// Total size of the members before this one; false on timeout. A size word is not overwritten
-  /// while it is read: its member leaves this call only after all parts of all members.
+  /// while it is read: its member leaves this call only when all parts of all members have
+  /// finished.
   __device__ bool before_mine(std::uint64_t& size_bytes) {
     bool ok = true;
     for (int i = Scope::rank(); i < team_.me; i += Scope::size())
@@ -75,11 +77,12 @@ public:
     return ok;
   }
 
-  /// Called when this part has finished its stores and loads. The last part returns when all of
-  /// `from` (a member; -1: all) have finished too.
+  /// Called when this part has finished its stores and loads. The last part returns when all parts
+  /// of member `from` (-1: of all members) have finished, too.
   __device__ bool end(bool ok, int from = -1) {
-    // A member that has entered has seen all counts of the previous collective, so counts from here
-    // on cannot be mistaken for those. Overlaps with the stores, so it costs no time.
+    // A member that has entered has seen all counts of the previous collective, so what is added
+    // from here on cannot be mistaken for one of them. The wait overlaps with the stores, so it
+    // costs no time.
     ok = wait_my_share() && ok;
     Scope::sync(); // the releases below cover the stores of the scope's other threads
     if (has_network(job_)) {
@@ -95,7 +98,7 @@ public:
     }
     for (int i = Scope::rank(); i < team_.n; i += Scope::size()) {
       bool in_time = true;
-      // Waits for this PE's own parts too: then all of them have read the epochs.
+      // Waits for this PE's own parts, too: when they are done, all of them have read the epochs.
       if (from < 0 || i == from || i == team_.me)
         wait_at_least(job_, &team_.cells->done[i], done_, team_.pe(i), in_time);
       ok = ok && in_time;
@@ -147,7 +150,7 @@ private:
     for (int i = Scope::rank(); i < team_.n; i += Scope::size())
       if (std::uint64_t* const there = peer_flag(job_, own_flag, team_.pe(i)))
         release.mapped.add(there, count);
-      else // the whole, by one part: no one else writes the word
+      else // one part sets the whole count: no other part writes the word
         ok = set_flag(job_, own_flag, done_, team_.pe(i), release) && ok;
     return ok;
   }
@@ -191,7 +194,7 @@ __device__ inline plan::Piece piece_for(const TeamView& team, Share share, std::
                         static_cast<std::uint64_t>(task.piece), 128);
 }
 
-/// In place: this PE's own part needs no copy.
+/// Whether the task is this PE's own part of an in-place collective, which needs no copy.
 __device__ inline bool is_there(const TeamView& team, plan::Task task, const std::byte* to,
                                 const std::byte* from) {
   return task.member == team.me && to == from;
@@ -206,10 +209,10 @@ struct TogetherPieces {
   int first; ///< member to begin with
 };
 
-/// Loads for several members in flight at a time, in each thread, and the first of them before the
-/// members are known to have entered: the source is this PE's own. One member after the other, as
-/// for longer pieces, each would pay for a wait and for the latency of its loads (1.5 us, H100).
-/// False if a member did not enter in time.
+/// Sends the pieces. Each thread has loads for several members in flight at a time, and issues the
+/// first of them before the members are known to have entered, because the source is this PE's own.
+/// If members were served one after the other, as for longer pieces, each of them would cost a wait
+/// and the latency of its loads (1.5 us, H100). False if a member did not enter in time.
 template <class Scope>
 __device__ inline bool send_together(const DeviceJob& job, const TeamView& team,
                                      LargeCollective<Scope>& collective,
@@ -250,7 +253,7 @@ __device__ inline bool send_together(const DeviceJob& job, const TeamView& team,
         const int member = member_of(next.turn);
         const int4* const own =
             pieces.from + static_cast<std::uint64_t>(member) * pieces.stride + next.at;
-        // In place, this PE's own piece is there.
+        // In place, this PE's own piece is already there.
         if (member != team.me || own != pieces.to + next.at)
           *pointer_to(job, pieces.to + next.at, team.pe(member)) = words[i];
       }
@@ -348,7 +351,7 @@ alltoallv_large(const DeviceJob& job, const TeamView& team, void* dest, const vo
   return stored && collective.end(ok);
 }
 
-/// A member PE that is not mapped for kernels; -1 if all are mapped.
+/// The PE of a member that is not mapped for kernels; -1 if all are mapped.
 __device__ inline int unmapped_member(const DeviceJob& job, const TeamView& team) {
   if (job.all_mapped)
     return -1;
@@ -409,9 +412,9 @@ inline __device__ __noinline__ void reduce_units(const DeviceJob& job, const Tea
   }
 }
 
-/// Each member reduces its part of the elements from all members' sources: into everyone's dest at
-/// the same offset (`scatter` false), or, its part being the me-th `count` elements, into its own
-/// dest.
+/// Each member reduces its part of the elements from all members' sources. Without `scatter`, it
+/// stores the result into every member's dest, at the same offset. With `scatter`, its part is the
+/// `count` elements from me * count on, and it stores the result into its own dest.
 template <class Scope, class T>
 __device__ inline bool reduce_large(const DeviceJob& job, const TeamView& team, T* dest,
                                     const T* source, std::uint64_t count, ReduceOp op, bool scatter,

@@ -2,8 +2,9 @@
 // network gets into the scratch memory of this PE's team flags, window by window; results are sent
 // by network puts. Peer-mapped members are accessed by loads and stores.
 //
-// The scratch is the buffer of the team's small messages, which such a team never uses: which
-// members are mapped does not change during the team's life, and is symmetric.
+// The scratch is the buffer of the team's small messages, which such a team never uses for
+// messages: whether members map each other is symmetric, and does not change during the team's
+// life.
 #pragma once
 
 #include "kernels/device/collectives_large.cuh"
@@ -83,8 +84,8 @@ add_window(const DeviceJob& job, const TeamView& team, const NetworkScratch& scr
   }
 }
 
-/// reduce_large() of such a team. Each member sends its part of the result to network members from
-/// its own dest, where no other member writes.
+/// reduce_large() for a team with network members. Each member sends its part of the result to
+/// network members from that part of its own dest, to which no other member writes.
 template <class Scope, class T>
 inline __device__ __noinline__ bool
 reduce_over_network(const DeviceJob& job, const TeamView& team, T* dest, const T* source,

@@ -1,10 +1,10 @@
 // Small collectives (a few KiB): 8-byte words carry data and the collective's epoch in one store,
-// as in NCCL's LL protocol, so that members wait for data only. Why a double buffer suffices is
-// explained in device_plan.h. For teams whose members are all mapped.
+// as in NCCL's LL protocol, so that members wait for nothing but the data. device_plan.h explains
+// why a double buffer suffices. For teams whose members are all mapped.
 //
 // Latency is dominated by dependent loads of this PE's own memory, so everything that does not need
-// the epoch is loaded and computed before it. Gathers are inlined, so that what they need of the
-// job comes from kernel parameters.
+// the epoch is loaded and computed before the epoch is known. Gathers are inlined, so that what
+// they need of the job comes from kernel parameters.
 #pragma once
 
 #include "kernels/device/reduction.cuh"
@@ -12,7 +12,7 @@
 
 namespace shmemctl::device::detail {
 
-/// Byte by byte, up to eight. Not inlined: rarely used, and long once unrolled.
+/// Loads up to eight bytes one by one. Not inlined: rarely used, and long once unrolled.
 inline __device__ __noinline__ std::uint64_t load_bytes(const std::byte* at, std::size_t count) {
   std::uint64_t value = 0;
 #pragma unroll 1
@@ -46,7 +46,8 @@ __device__ inline void store_eight(void* target, std::size_t size_bytes, std::si
     store_bytes(at, left < 8 ? left : 8, value);
 }
 
-/// Enumerates the words of all other members, `size` threads at a time, without divisions.
+/// Enumerates the pairs of words of all other members, `size` threads at a time, without a division
+/// per step.
 class PairWalk {
 public:
   __device__ PairWalk(unsigned rank, unsigned size, unsigned pairs, int n)
@@ -76,14 +77,14 @@ private:
 template <class Scope>
 class SmallCollective {
 public:
-  /// @param senders number of members whose data a buffer holds at a time: all members, or the root
+  /// @param senders number of members whose data a buffer holds at a time: all, or 1 (the root)
   __device__ SmallCollective(const DeviceJob& job, const TeamView& team, int senders)
       : job_(job), team_(team), slot_pairs_(plan::slot_pairs(senders)) {}
 
   /// False if a member has not entered the previous collective before the timeout.
   __device__ bool begin() {
-    Scope::sync(); // for the other threads' stores to the source, and for the previous collective's
-                   // epoch
+    Scope::sync(); // orders the other threads' stores to the source, and the epoch that the
+                   // previous collective stored
     load_epoch();
     return wait_for_last();
   }
@@ -100,7 +101,7 @@ public:
       return load_eight(static_cast<const std::byte*>(source) + to * stride_bytes, size_bytes,
                         walk.pair() * std::size_t{8});
     };
-    // The first data load overlaps with that of the epoch.
+    // The first load of data overlaps with the load of the epoch.
     std::uint64_t data = walk.more() ? load() : 0;
     if (!wait_for_last())
       return false;
@@ -121,7 +122,8 @@ public:
   __device__ std::uint64_t receive(int slot, unsigned pair, int from, bool& ok) {
     return finish(load_pair_relaxed(words(slot, pair)), slot, pair, from, ok);
   }
-  /// The same, starting from words that have been loaded and may not have arrived yet.
+  /// The same, starting from `seen`, words that have been loaded already, perhaps before the data
+  /// arrived.
   __device__ std::uint64_t finish(WordPair seen, int slot, unsigned pair, int from, bool& ok) {
     const auto poll = [&] {
       seen = load_pair_relaxed(words(slot, pair));

@@ -11,8 +11,8 @@ namespace shmemctl::device {
 
 namespace detail {
 
-/// Loads in flight per thread in the bulk of a copy: hides the latency of NVLink. More slows gets
-/// of many blocks, and small copies of many threads (H200).
+/// Loads in flight per thread in the bulk of a copy: hides the latency of NVLink. More of them slow
+/// down gets of many blocks, and small copies of many threads (H200).
 inline constexpr int copy_unroll = 4;
 
 /// How a copy reads its source.
@@ -57,7 +57,7 @@ __device__ inline void copy_words(Word* to, const Word* from, std::size_t count)
   if (at < count)
     copy_some<1, Source>(to + at, from + at, step);
 }
-/// Copies fewer bytes than a wide word has.
+/// Copies single bytes: those before the first or after the last wide word of a copy.
 template <class Scope, class Source>
 __device__ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t count) {
 #pragma unroll 1
@@ -66,7 +66,8 @@ __device__ inline void copy_bytes(std::byte* to, const std::byte* from, std::siz
     to[at] = Source::load(from + at);
 }
 
-/// Uses the widest word that suits both addresses' alignment, and bytes before and after it.
+/// Copies whole words, and single bytes before and after them. Both addresses are at the same
+/// offset from a word boundary.
 template <class Scope, class Source, class Word>
 __device__ inline void copy_as(std::byte* to, const std::byte* from, std::size_t size_bytes) {
   const std::size_t beyond = reinterpret_cast<std::uintptr_t>(to) % sizeof(Word);
@@ -82,8 +83,9 @@ __device__ inline void copy_as(std::byte* to, const std::byte* from, std::size_t
     copy_bytes<Scope, Source>(to + done, from + done, size_bytes - done);
 }
 
-/// Not inlined: it is long, and part of every put and get. Not `inline` either, so that it can be
-/// in a library (device_library.cuh).
+/// Copies by the widest word whose boundaries are at the same offsets in both addresses. Not
+/// inlined: it is long, and part of every put and get. Not `inline` either, so that it can be in a
+/// library (device_library.cuh).
 template <class Scope, class Source>
 __device__ __noinline__ void copy_any(void* to, const void* from, std::size_t size_bytes) {
   auto* target = static_cast<std::byte*>(to);
@@ -100,9 +102,10 @@ __device__ __noinline__ void copy_any(void* to, const void* from, std::size_t si
     copy_as<Scope, Source, std::byte>(target, source, size_bytes);
 }
 
-/// Most threads of a block have no part of a small message, and the instructions that they issue in
-/// copy_any() bound its rate: 64 KiB by 32 blocks of 1024 threads is 2 KiB per block, the work of
-/// four warps out of 32. Whole warps return early, so that a warp is not split at the sync after
+/// Whether the calling warp has nothing to copy, and need not call copy_any(). Most threads of a
+/// block have no part of a small message, and the instructions that they would issue in copy_any()
+/// bound the message rate: 64 KiB by 32 blocks of 1024 threads is 2 KiB per block, the work of four
+/// warps out of 32. The same for all threads of a warp, so that it is not split at the sync after
 /// the copy. (The first threads copy the unaligned head and tail.)
 template <class Scope>
 __device__ inline bool has_no_part(const void* to, const void* from, std::size_t size_bytes) {

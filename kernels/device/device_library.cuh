@@ -1,6 +1,7 @@
-// Copies in a library that a program is linked with (src/runtime/nvshmem/device_state.cu): there
-// they take few registers, which a kernel that is compiled separately from them cannot ask for.
-// Without SHMEMCTL_DEVICE_LIBRARY_ELSEWHERE, each program compiles its own.
+// The copy functions of the library that a program is linked with
+// (src/runtime/nvshmem/device_state.cu). The library is compiled with a limit on registers, which a
+// kernel cannot impose on functions that are compiled separately from it. Without
+// SHMEMCTL_DEVICE_LIBRARY_ELSEWHERE, each program compiles its own copy functions.
 #pragma once
 
 #include "kernels/device/copy.cuh"

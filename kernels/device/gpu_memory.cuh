@@ -1,7 +1,7 @@
-// Loads, stores and atomics of kernels as the templates SendQueue and the proxy FIFO take them:
-// static members of a struct. Their instructions and orders are in memory_order.cuh and
-// device_order.cuh. State shared by producers is in GPU memory; WQEs, CQEs and doorbell records
-// wherever both the HCA and the GPU reach them.
+// Loads, stores and atomics of kernels in the form that the templates SendQueue and the proxy FIFO
+// take: static members of a struct. Their instructions and orders are in memory_order.cuh and
+// gpu_scope_order.cuh. State shared by producers is in GPU memory; WQEs, CQEs and doorbell records
+// are in any memory that both the HCA and the GPU can access.
 #pragma once
 
 #include "kernels/device/gpu_scope_order.cuh"
@@ -53,7 +53,7 @@ struct GpuMemory {
     add_relaxed_device(word, to - from);
   }
 
-  // Words of the HCA.
+  // Words that the HCA writes or reads.
 
   /// Acquire: everything that the HCA wrote before the CQE is visible.
   static __device__ std::uint64_t load_completion(const std::uint64_t* word) {
@@ -62,7 +62,7 @@ struct GpuMemory {
   static __device__ void store_plain(std::uint64_t* word, std::uint64_t value) { *word = value; }
   /// Release at system scope: after everything that this thread has done or seen, for devices too.
   static __device__ void store_record(std::uint32_t* record, std::uint32_t value) {
-    fence_system(); // a fence, which also is an acquire for the turns that load_turn() has seen
+    fence_system(); // also makes the relaxed load of load_turn() an acquire
     store_relaxed(record, value);
   }
   /// GPUs do not write-combine stores to the UAR page: no flush is needed.
@@ -74,8 +74,8 @@ struct GpuMemory {
 
 /// For the proxy's FIFO (src/abi/proxy_fifo.h).
 struct DeviceAtomics {
-  /// A release waits for all earlier stores of the thread, over PCIe and NVLink too: a microsecond
-  /// when many are in flight.
+  /// A release waits for all earlier stores of the thread, also for those over PCIe and NVLink,
+  /// which takes a microsecond when many are in flight.
   static constexpr bool release_is_free = false;
 
   static __device__ std::uint64_t load_relaxed(const std::uint64_t* word) {

@@ -14,8 +14,8 @@ namespace shmemctl::device {
 SHMEMCTL_HOST_DEVICE inline std::uint32_t qps_to(const DeviceNetwork& network, std::uint32_t pe) {
   return network.queues->paths_to(pe) * network.n_kernel_qp_sets;
 }
-/// The QP that caller `caller` (a block, or a warp) uses, so that callers do not wait for each
-/// other's turn.
+/// The QP that caller number `caller` (a block or a warp) uses. Callers are spread over the QPs, so
+/// that they do not have to wait for each other's turn to post.
 SHMEMCTL_HOST_DEVICE inline std::uint32_t qp_of(const DeviceNetwork& network, std::uint32_t pe,
                                                 std::uint32_t caller) {
   return caller % qps_to(network, pe);
@@ -211,7 +211,7 @@ private:
     std::uint64_t start = 0;
     const bool posted = mlx5::post_wqe(send_, group, wqebbs, how, known, waits, build, start);
     ticket = start + 1;
-    // What the leader timed out on.
+    // Only the leader waits, for room and for its turn: take over what it timed out on.
     if (!posted)
       problem_ = {
           static_cast<WaitKind>(group.from_leader(static_cast<std::uint64_t>(problem_.kind))),
@@ -221,8 +221,9 @@ private:
       return fail(WaitKind::qp_failed, 0, failure);
     return posted;
   }
-  /// Key of callers whose WQEs are posted to the same QP with the same options. A QP has room for
-  /// those of a warp (QP_DEPTH is at least 128).
+  /// Threads of a warp with equal keys post their WQEs as one group: to the same QP, of the same
+  /// size, and with the same options. A QP has room for the WQEs of a whole warp (QP_DEPTH is at
+  /// least 128).
   SHMEMCTL_HOST_DEVICE std::uint64_t group_key(std::uint32_t wqebbs, const mlx5::Post& how) const {
     return reinterpret_cast<std::uint64_t>(send_.view().words) | wqebbs << 4 |
            (how.doorbell == mlx5::DoorbellMode::now ? 8u : 0u) | (how.completion ? 4u : 0u) |

@@ -1,4 +1,5 @@
-// Reduction to the largest value and where it is: pairs of doubles, of which the first is compared.
+// Reduction to the largest value and its location: pairs of doubles, of which the first (the value)
+// is compared.
 #pragma once
 
 #include "kernels/device/collectives.cuh"
@@ -11,8 +12,8 @@ struct alignas(16) ValueAndPlace {
   double value, place;
 };
 
-/// Of equal values, that of the member that comes last in the team, as NVSHMEM's reduction of one
-/// and of another, (a.x > b.x ? a : b), has it.
+/// Of pairs with equal values, that of the last member in the team wins, as in NVSHMEM, which
+/// combines two pairs by (a.x > b.x ? a : b).
 template <class Raw>
 class Accumulator<ValueAndPlace, Raw> {
 public:
@@ -34,7 +35,7 @@ private:
   ValueAndPlace best_;
 };
 
-/// Found by the templates of reductions through the type's namespace.
+/// The reduction templates find this overload by argument-dependent lookup.
 __device__ inline ValueAndPlace load_fresh(const ValueAndPlace* at) {
   const int4 raw = load_relaxed(reinterpret_cast<const int4*>(at));
   ValueAndPlace pair;
@@ -45,8 +46,8 @@ __device__ inline ValueAndPlace load_fresh(const ValueAndPlace* at) {
 } // namespace detail
 
 /// dest[k] = the pair with the largest first number among source[k] of all members. `dest` and
-/// `source` are aligned to 16 bytes. In place allowed. Never small, in the sense of the other
-/// collectives.
+/// `source` are aligned to 16 bytes. In place allowed. Unlike reduce(), it has no algorithm for
+/// small data.
 template <class Scope>
 __device__ inline bool reduce_maxloc(const DeviceJob& job, int team_number, void* dest,
                                      const void* source, std::size_t count) {

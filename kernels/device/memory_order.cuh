@@ -1,8 +1,9 @@
 // Ordered loads, stores and atomics, visible to all GPUs and the host (PTX scope .sys).
 //
-// Guarantees of the PTX memory model that everything here is built on: a release orders all that
-// its thread has done or seen before (through a barrier of its block, too) ahead of the store; an
-// acquire that reads that store sees it. Weak (plain) stores are unordered.
+// Everything here is built on these guarantees of the PTX memory model: a release store comes after
+// all that its thread has done or seen before, including what it has seen through a barrier of its
+// block, and a thread whose acquire load reads that store sees all of that. Weak (plain) stores are
+// unordered.
 #pragma once
 
 #include <cstdint>
@@ -90,7 +91,7 @@ __device__ inline void store_whole_relaxed(std::uint64_t* at, WordPair pair) {
                : "memory");
 }
 
-/// 64-bit read-modify-writes of FIFOs and queues.
+/// Compare-and-swap with acquire semantics, for FIFOs and queues. Returns the old value.
 __device__ inline std::uint64_t compare_swap_acquire(std::uint64_t* at, std::uint64_t expected,
                                                      std::uint64_t desired) {
   std::uint64_t old;
@@ -173,15 +174,16 @@ __device__ inline int4 load_relaxed(const int4* at) {
   return value;
 }
 
-/// Fence at system scope (sequentially consistent for all observers).
+/// Acquire-release fence at system scope.
 __device__ inline void fence_system() {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
 /// Releases of several words by one thread: one fence and then relaxed accesses, which is a release
-/// pattern of PTX for each of the words. With a release for each word, every one from the second on
-/// would wait until the word before it has been acknowledged: 1.9 us over NVLink (H100). Covers
-/// what the thread has done or seen before the first of the words, not what it does between them.
+/// pattern of PTX for each of the words. If each word had its own release, every release from the
+/// second on would wait until the previous word has been acknowledged: 1.9 us over NVLink (H100).
+/// Covers what the thread has done or seen before the first of the words, not what it does between
+/// them.
 class SharedRelease {
 public:
   __device__ void add(std::uint64_t* at, std::uint64_t value) {

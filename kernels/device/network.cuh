@@ -23,7 +23,7 @@ __device__ bool network_put(const DeviceJob& job, NetworkAddress target, const v
 __device__ bool network_get(const DeviceJob& job, void* target, NetworkAddress source,
                             std::uint64_t size_bytes, int pe, bool blocking);
 /// Puts the low 1, 2, 4 or 8 bytes of `value`. Does not order the caller's earlier stores before
-/// the value: network_release() does.
+/// the value; network_release() does.
 __device__ bool network_put_value(const DeviceJob& job, NetworkAddress target, std::uint64_t value,
                                   unsigned size_bytes, int pe);
 __device__ bool network_get_value(const DeviceJob& job, NetworkAddress source, unsigned size_bytes,
@@ -47,11 +47,11 @@ __device__ bool network_quiet(const DeviceJob& job);
 
 } // namespace shmemctl::device
 
-// Kernels of jobs whose PEs are all mapped do not need the network: they compile in a fifth of the
-// time. Device code that tests run on host threads has none either. With
+// Kernels for jobs whose PEs are all mapped are built without network code, and compile in a fifth
+// of the time. Device code that tests run on host threads has no network code either. With
 // SHMEMCTL_DEVICE_LIBRARY_ELSEWHERE the functions are in another object of the device link
 // (src/runtime/nvshmem/device_state.cu, which defines SHMEMCTL_DEVICE_LIBRARY_HERE): programs
-// compile as fast, and the registers that the functions take are limited there.
+// compile just as fast, and that object limits the registers that the functions take.
 #ifdef SHMEMCTL_DEVICE_LIBRARY_HERE
 #define SHMEMCTL_NETWORK_INLINE
 #else

@@ -1,6 +1,7 @@
 // Implementation of network.cuh, which includes this file.
 //
-// Not inlined: otherwise every kernel that may need them would contain copies of all.
+// The functions are not inlined: otherwise every kernel that may need them would contain copies of
+// all of them.
 #pragma once
 
 #include "kernels/device/gpu_memory.cuh"
@@ -102,7 +103,7 @@ __device__ inline DeviceQp::Address qp_address_of(NetworkAddress place) {
   return {static_cast<std::uint32_t>(place.region), place.offset_bytes};
 }
 
-/// Number of the caller that shares a QP: a block, or a warp.
+/// Number of the caller, for qp_of(): that of the warp with qp_per_warp, else that of the block.
 __device__ inline std::uint32_t qp_caller(const DeviceJob& job) {
   constexpr std::uint32_t warp_threads = 32;
   return job.network.qp_per_warp != 0 ? thread_number() / warp_threads
@@ -117,7 +118,7 @@ __device__ inline bool on_qp(const DeviceJob& job, int pe, std::uint32_t number,
   DeviceQp queue(job.network, static_cast<std::uint32_t>(pe), number, thread_number(), wait);
   return operation(queue) || report_problem(job, pe, queue.problem());
 }
-/// With the caller's own QP; `is_atomic`: with that of its atomics.
+/// The same with the caller's QP, or, if `is_atomic`, with its QP for atomics.
 template <class Operation>
 __device__ inline bool by_ibgda(const DeviceJob& job, int pe, const Operation& operation,
                                 bool is_atomic = false) {
@@ -148,7 +149,8 @@ __device__ inline bool no_path(const DeviceJob& job, int pe) {
   return report_problem(job, pe, {WaitKind::no_path, 0, 0, 0});
 }
 
-/// A QP orders its own WQEs; across QPs only completion gives an order.
+/// Fence of the QPs to that PE. A QP orders its own WQEs; across QPs only completion gives an
+/// order.
 __device__ inline bool fence_qps(const DeviceJob& job, int pe) {
   const auto to = static_cast<std::uint32_t>(pe);
   if (!has_one_qp(job.network, to))

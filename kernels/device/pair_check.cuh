@@ -1,4 +1,4 @@
-// The check of pairs, as blocks do it: kernels/pair_check.h.
+// The device side of the check of pairs (kernels/pair_check.h).
 #pragma once
 
 #include "kernels/pair_check.h"
@@ -6,7 +6,7 @@
 
 namespace shmemctl::device {
 
-/// One block's part: what there is to do with one peer. All threads of the block make each call.
+/// One block's part: all operations with one peer. All threads of the block make each call.
 class PairCheck {
 public:
   __device__ PairCheck(const DeviceJob& job, std::byte* area, const kernel_check::Layout& layout,
@@ -48,7 +48,7 @@ private:
     return *reinterpret_cast<Result*>(area_ + layout_.result(peer_, op));
   }
 
-  /// Called by one thread: the first error is kept.
+  /// Called by one thread. Only the first error of each operation is kept.
   __device__ void note(int op, Result::State state, std::uint64_t size_bytes, std::uint64_t offset,
                        std::uint64_t expected, std::uint64_t found) const {
     Result& seen = result(op);
@@ -86,7 +86,7 @@ private:
       }
     }
   }
-  /// Not out of a cache that does not know of what others wrote.
+  /// Volatile, so that it does not read a stale copy in the L1 cache.
   static __device__ std::uint8_t look_at(const std::byte* at) {
     return static_cast<std::uint8_t>(*const_cast<const volatile std::byte*>(at));
   }

@@ -1,11 +1,13 @@
-// Transfers of `_nbi` calls that no call has completed since, in jobs whose calls are checked: a
-// later call of the same thread that needs them complete is reported. All of it is out of line.
+// Records the transfers of `_nbi` calls, in jobs whose calls are checked, so that a later call of
+// the same thread is reported if it needs a transfer to be complete that no call has completed.
+// None of this is inlined.
 //
-// What is reported is wrong by NVSHMEM's rules: the thread has begun a transfer, no thread of the
-// PE has made a call since that could complete it or hear of its end, and now the thread reads what
-// a get writes, or writes what a put reads. Much is not seen: what a program does to its memory by
-// itself, other threads' transfers, all but a thread's last ones, and those of threads whose entry
-// another thread has taken over.
+// A reported call is wrong by NVSHMEM's rules: the thread has begun a transfer; since then no
+// thread of the PE has made a call that could complete it, or by which the PE could learn that it
+// is complete; and now the thread reads what a get writes, or writes what a put reads. Much is not
+// detected: accesses of the program to its memory other than by these calls, transfers of other
+// threads, all but the last few transfers of a thread, and those of threads whose entry another
+// thread has taken over.
 #pragma once
 
 #include "kernels/device/call_check.cuh"
@@ -15,7 +17,7 @@ namespace shmemctl::device {
 namespace detail {
 
 /// The calling thread's entry, locked for it until unlock_pending(). nullptr if another thread has
-/// it at this moment: no thread waits.
+/// locked it: no thread waits for the lock.
 __device__ inline PendingTransfers::OfThread* lock_pending(const DeviceJob& job) {
   const std::uint64_t thread =
       static_cast<std::uint64_t>(Grid::rank()) * static_cast<std::uint64_t>(Block::size()) +
@@ -40,7 +42,8 @@ __device__ inline void unlock_pending(PendingTransfers::OfThread* entry) {
   atomic_word_add_ordered(&entry->users, ~std::uint64_t{0});
 }
 
-/// Before the transfer begins: a call that completes it cannot be counted before that.
+/// Records a transfer. Called before the transfer begins, so that a call that completes it is
+/// counted later.
 __device__ inline void keep_pending(const DeviceJob& job, DeviceCall call, const void* local,
                                     std::size_t size_bytes) {
   PendingTransfers::OfThread* const entry = lock_pending(job);
@@ -59,7 +62,8 @@ __device__ inline void keep_pending(const DeviceJob& job, DeviceCall call, const
 } // namespace detail
 
 /// Called by one thread of a call's scope, before the call reads or writes memory of this PE.
-/// Reports, and the call goes on: its other threads do not know of the error.
+/// Reports if the call needs a recorded transfer to be complete. The call goes on all the same: its
+/// other threads do not know of the error.
 inline __device__ __noinline__ void check_pending(const DeviceJob& job, DeviceCall call,
                                                   DeviceArgument argument, const void* local,
                                                   std::size_t size_bytes, bool writes) {
@@ -83,7 +87,8 @@ inline __device__ __noinline__ void check_pending(const DeviceJob& job, DeviceCa
   detail::unlock_pending(entry);
 }
 
-/// A put, before it begins; of `_nbi` calls it is kept. By one thread of the scope.
+/// Checks a put before it begins, and records it if it is of an `_nbi` call. Called by one thread
+/// of the scope.
 inline __device__ __noinline__ void check_put(const DeviceJob& job, DeviceCall call,
                                               const void* dest, const void* source,
                                               std::size_t size_bytes, int pe) {
@@ -104,8 +109,8 @@ inline __device__ __noinline__ void check_get(const DeviceJob& job, DeviceCall c
     detail::keep_pending(job, call, dest, size_bytes);
 }
 
-/// After a call that completes transfers, or by which this PE may have heard that they are
-/// complete: all that are kept count as complete.
+/// Called after a call that completes transfers, or by which this PE may have learned that they are
+/// complete: from then on all recorded transfers count as complete.
 inline __device__ __noinline__ void count_completion(const DeviceJob& job) {
   if (job.pending != nullptr)
     add_relaxed(&job.pending->completions, std::uint64_t{1});

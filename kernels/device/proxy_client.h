@@ -1,6 +1,7 @@
-// The device side of the proxy: a thread of a kernel as a producer. The same code runs on host
-// threads in tests. `Atomics`: DeviceAtomics or HostAtomics. `Wait`: start(), then pause() between
-// two polls, which returns false when the wait timed out, then stop().
+// The device side of the proxy: a thread of a kernel that posts requests to its PE's FIFOs. The
+// same code runs on host threads in tests. `Atomics`: DeviceAtomics or HostAtomics. `Wait`:
+// start(), then pause() between two polls, which returns false when the wait timed out, then
+// stop().
 #pragma once
 
 #include "src/abi/device_job.h"
@@ -74,7 +75,7 @@ private:
 
   SHMEMCTL_HOST_DEVICE bool post_to(std::uint32_t ring, ProxyRequest request) {
     request.context = static_cast<std::uint8_t>(network_.context);
-    // Acquire: the thread that saw the slot free passes that on.
+    // Acquire, pairs with the release below: another thread may have seen the slot free for us.
     std::uint64_t* const known = network_.known_completed + ring;
     const std::uint64_t completed = Atomics::load_acquire(known);
     Producer producer(network_.rings.views[ring], completed);
@@ -125,7 +126,8 @@ private:
     asked.tag = Producer::next_tag(asked.tag);
     request.result = asked.number;
     request.result_tag = asked.tag;
-    // A request without a reply keeps its slot: a late reply must not be taken for another one's.
+    // A request that gets no reply keeps its slot: a late reply must not be taken for that of
+    // another request.
     return post_to(ring, request);
   }
   SHMEMCTL_HOST_DEVICE bool end(std::uint32_t ring, const Asked& asked, std::uint64_t& value) {

@@ -71,7 +71,7 @@ public:
 #pragma unroll
     for (int i = 0; i < count; ++i)
       wide[i] = WideOf<T>::widen(numbers[i]);
-    // One choice for all numbers: it is the same for all threads.
+    // One branch for all numbers; all threads take the same one.
     if (op == ReduceOp::sum)
       each([&](int i) { return plus(wide_[i], wide[i]); });
     else if (op == ReduceOp::min)

@@ -1,6 +1,6 @@
-// Put and get. A blocking call begins and ends with a sync of its scope; a call with _nbi has none:
-// stores of other threads of the scope to `source` need a sync by the caller before, and `source`
-// may be overwritten (`target` of a get be read) after quiet<Scope>().
+// Put and get. A blocking call begins and ends with a sync of its scope. A call with _nbi has no
+// sync: if other threads of the scope have stored to `source`, the caller has to sync before the
+// call. After quiet<Scope>(), `source` may be overwritten, and `target` of a get may be read.
 //
 // For a PE that is not mapped, the scope's first thread posts the operation to the network.
 #pragma once
@@ -102,8 +102,8 @@ __device__ inline void put(const DeviceJob& job, void* target, const void* sourc
   Scope::sync();
 }
 
-/// Non-blocking get: `target` holds the data after quiet<Scope>(); from a mapped PE, each thread's
-/// own part on return.
+/// Non-blocking get: `target` holds the data after quiet<Scope>(). If the PE is mapped, each thread
+/// has fetched its own part on return.
 template <class Scope>
 __device__ inline void get_nbi(const DeviceJob& job, void* target, const void* source,
                                std::size_t size_bytes, int pe) {
@@ -159,7 +159,7 @@ __device__ inline T load_one(const T* at) {
     return value;
   }
 }
-/// One element of an iput or iget of a PE that is not mapped.
+/// One element of an iput to, or an iget from, a PE that is not mapped.
 template <class T>
 __device__ inline void put_one_over_network(const DeviceJob& job, T* target, const T* source,
                                             int pe) {
@@ -179,9 +179,10 @@ __device__ inline void get_one_over_network(const DeviceJob& job, T* target, con
 
 } // namespace detail
 
-/// `count` values of 1, 2, 4, 8 or 16 bytes: target[i * target_stride] of that PE = source[i *
-/// source_stride]. As put_nbi() and get_nbi() with regard to syncs, but a get of a PE that is not
-/// mapped is complete on return.
+/// `count` values of 1, 2, 4, 8 or 16 bytes: target[i * target_stride] = source[i * source_stride],
+/// where the target of an iput, and the source of an iget, are at that PE. With regard to syncs
+/// they are like put_nbi() and get_nbi(), but an iget from a PE that is not mapped is complete on
+/// return.
 template <class Scope, class T>
 __device__ inline void iput(const DeviceJob& job, T* target, const T* source,
                             std::ptrdiff_t target_stride, std::ptrdiff_t source_stride,

@@ -1,5 +1,6 @@
 // The threads that make a call together: one thread, a warp, or a block. All of them make the call
-// with the same arguments. Blocks and grids may have up to three dimensions; a Warp is complete.
+// with the same arguments. Blocks and grids may have up to three dimensions; in a Warp, all 32
+// threads make the call.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ struct Grid {
     return static_cast<int>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
   }
   static __device__ int size() { return static_cast<int>(gridDim.x * gridDim.y * gridDim.z); }
-  /// A number of this launch, which other launches of the context do not have.
+  /// A number that is unique to this launch in the context.
   static __device__ std::uint64_t launch() {
     std::uint64_t number;
     asm("mov.u64 %0, %%gridid;" : "=l"(number));

@@ -1,4 +1,4 @@
-// Signals: 8-byte words that set_flag a PE that its data has arrived.
+// Signals: 8-byte words that tell a PE that its data has arrived.
 #pragma once
 
 #include "kernels/device/atomics.cuh"
@@ -16,7 +16,8 @@ __device__ inline void signal_add(const DeviceJob& job, std::uint64_t* signal, s
                                   int pe) {
   atomic_add(job, signal, value, pe);
 }
-/// Sets a signal or adds to it, after all that this thread has done or seen, for every observer.
+/// Sets a signal or adds to it. For every observer, all that this thread has done or seen comes
+/// before the signal.
 __device__ inline void fenced_signal(const DeviceJob& job, std::uint64_t* signal,
                                      std::uint64_t value, SignalOp op, int pe) {
   fence_system(); // the signal itself is relaxed
@@ -63,7 +64,8 @@ __device__ inline void put_signal_16_bytes(const DeviceJob& job, std::uint64_t* 
   store_whole_relaxed(there, data_first ? WordPair{data, value} : WordPair{value, data});
 }
 
-/// `blocking`: the other threads' stores to `source` are sent, and `source` is free on return.
+/// @param blocking sends what the scope's other threads have stored to `source` before, and
+///                 `source` may be overwritten on return
 template <class Scope>
 __device__ inline void put_signal(const DeviceJob& job, void* target, const void* source,
                                   std::size_t size_bytes, std::uint64_t* signal,
@@ -82,7 +84,8 @@ __device__ inline void put_signal(const DeviceJob& job, void* target, const void
       put_signal_16_bytes(job, static_cast<std::uint64_t*>(target), source, signal, value, pe);
   } else {
     copy<Scope, Local>(there, source, size_bytes);
-    // The release below covers the others' stores, which this sync makes visible to its thread.
+    // The release below also covers the other threads' stores, because this sync makes them visible
+    // to the thread that signals.
     Scope::sync();
     if (Scope::rank() == 0) {
       std::uint64_t* const word = pointer_to(job, signal, pe);

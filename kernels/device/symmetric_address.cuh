@@ -50,16 +50,16 @@ __device__ inline std::uint64_t* peer_flag(const DeviceJob& job, std::uint64_t* 
                                           static_cast<std::uintptr_t>(delta));
 }
 
-/// A release for each word. For scopes whose threads set one word each, which is one fence of each
-/// warp, without the registers that a shared one takes.
+/// A separate release for each word. For scopes whose threads set one word each: this is one fence
+/// per warp, and takes fewer registers than a SharedRelease.
 class EachRelease {
 public:
   __device__ void add(std::uint64_t* at, std::uint64_t value) { add_release(at, value); }
   __device__ void store(std::uint64_t* at, std::uint64_t value) { store_release(at, value); }
 };
 
-/// What the flags share that a thread of the scope sets one after the other: in a scope of one
-/// thread a fence for mapped PEs, and a fence for PEs over the network.
+/// The fences that several flags share if one thread of the scope sets them one after the other: a
+/// fence for mapped PEs, in a scope of one thread only, and a fence for PEs over the network.
 template <class Scope>
 struct FlagRelease {
   typename std::conditional<std::is_same<Scope, Thread>::value, SharedRelease, EachRelease>::type
@@ -67,9 +67,9 @@ struct FlagRelease {
   bool over_network = false; ///< whether the network release has been made
 };
 
-/// Sets a flag of that PE with release semantics: after all that this thread has done or seen
-/// before the first flag that it sets with `release`. Of network puts: after those completed by a
-/// network_quiet().
+/// Sets a flag of that PE with release semantics: the flag comes after all that this thread has
+/// done or seen before the first flag that it sets with `release`. Of its network puts, this covers
+/// only those that a network_quiet() has completed. False if the network failed.
 template <class Scope>
 __device__ inline bool set_flag(const DeviceJob& job, std::uint64_t* cell, std::uint64_t value,
                                 int pe, FlagRelease<Scope>& release) {

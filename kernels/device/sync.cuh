@@ -59,10 +59,10 @@ __device__ inline bool is_member(const DeviceJob& job, int team_number, const Te
 }
 
 /// All-to-all barrier for small teams: each member increments its own flag at every other member,
-/// and waits for theirs. One hop, no coordinator. The expected counts are loaded meanwhile; each
-/// thread has its own, so that the threads need not agree on anything. A single thread sets all
-/// flags after one fence and loads several counts together, so that it takes little longer than a
-/// block.
+/// and waits for their flags. One hop, no coordinator. The expected counts are loaded meanwhile;
+/// each thread handles its own counts, so that the threads need not agree on anything. In a scope
+/// of one thread, that thread sets all flags after one fence and loads several counts together, so
+/// that it takes little longer than a block.
 template <class Scope>
 __device__ inline bool sync_all_to_all(const DeviceJob& job, const TeamView& team) {
   std::uint64_t* const own_flag = &team.cells->arrived[team.me];
@@ -81,9 +81,9 @@ __device__ inline bool sync_all_to_all(const DeviceJob& job, const TeamView& tea
                       number, team.pe(i), release) &&
              ok;
       }
-  // Counts that a single thread loads at once: after each wait they miss the L1 cache. With more
-  // than two, programs would not fit the 64 registers that a thread has in a block of 1024. In a
-  // wider scope each thread has a count of its own.
+  // Number of counts that a thread loads at once. A scope of one thread loads two, because loads
+  // after a wait miss the L1 cache; with more than two, programs would need more than the 64
+  // registers that a thread has in a block of 1024. In a wider scope each thread has its own count.
   constexpr int at_once = std::is_same<Scope, Thread>::value ? 2 : 1;
   for (int first = Scope::rank(); first < team.n; first += at_once * Scope::size()) {
     std::uint64_t numbers[at_once] = {};
@@ -109,9 +109,9 @@ __device__ inline bool sync_all_to_all(const DeviceJob& job, const TeamView& tea
   return ok;
 }
 
-/// Large teams: in round r each member sets a flag at the one 2^r after it. By one thread, because
-/// what a round has brought must be visible before the next round signals it. Not inlined: long and
-/// rare.
+/// Dissemination barrier for large teams: in round r each member sets a flag at the member 2^r
+/// after it. Made by one thread, because the flag of a round must come after all that the previous
+/// rounds have made visible. Not inlined: long and rare.
 inline __device__ __noinline__ bool sync_dissemination(const DeviceJob& job, const TeamView& team) {
   const std::uint64_t epoch = ++team.cells->epoch;
   for (int round = 0; round < plan::rounds_of(team.n); ++round) {
@@ -119,8 +119,8 @@ inline __device__ __noinline__ bool sync_dissemination(const DeviceJob& job, con
     const int from = plan::round_source(team.me, round, team.n);
     std::uint64_t* const word = &team.cells->rounds[plan::word_of_barrier(epoch)][round];
     bool in_time = set_flag(job, word, epoch, team.pe(to));
-    // The PE that writes this word may be a barrier ahead, never two: it needs my next arrival,
-    // directly or through other PEs.
+    // The PE that writes this word may be one barrier ahead, but not two: for that it needs this
+    // PE's arrival at the next barrier, directly or through other PEs.
     if (in_time)
       wait_at_least(job, word, epoch, team.pe(from), in_time);
     if (!in_time)
@@ -129,7 +129,7 @@ inline __device__ __noinline__ bool sync_dissemination(const DeviceJob& job, con
   return true;
 }
 
-/// `completes`: a barrier whose puts all went by stores.
+/// @tparam completes also completes this scope's earlier puts, all of which were stores
 template <class Scope, bool completes>
 __device__ inline bool sync_members(const DeviceJob& job, int team_number) {
   // What other threads of the scope did is covered by the release of each signalling thread.
@@ -137,7 +137,7 @@ __device__ inline bool sync_members(const DeviceJob& job, int team_number) {
   const TeamView team = team_view(job, team_number);
   if (!detail::is_member(job, team_number, team))
     return false;
-  // No flag is set, so no release completes what this scope has put to PEs outside of the team.
+  // A team of one sets no flag, so no release completes this scope's puts to PEs outside of it.
   if (completes && team.n == 1)
     quiet();
   bool ok = true;
@@ -187,9 +187,9 @@ namespace detail {
 inline constexpr std::uint64_t one_arrival = 1, one_failure = std::uint64_t{1} << 32;
 inline constexpr std::uint64_t had_failure = 1, one_generation = 2;
 
-/// @param ok nothing has failed in this block; the same in all its threads. The result is false in
-/// all blocks if any block passed false.
-/// @param times multiple of the timeout to wait
+/// @param ok    whether nothing has failed in this block; the same in all its threads. The result
+///              is false in all blocks if any block passed false.
+/// @param times waits this multiple of the timeout
 inline __device__ __noinline__ bool grid_sync(const DeviceJob& job, int team_number, bool ok,
                                               unsigned times) {
   Block::sync();
@@ -197,15 +197,15 @@ inline __device__ __noinline__ bool grid_sync(const DeviceJob& job, int team_num
     std::uint64_t* const counters = job.cells[team_number].grid_barrier_counters;
     std::uint64_t* const arrived = counters + 0;
     std::uint64_t* const generation = counters + 1;
-    // All blocks are on one GPU: GPU scope takes a fifth of the time of system scope, and later
-    // releases to other GPUs are cumulative.
-    // Read before this block arrives: the barrier cannot complete, so the generation cannot change,
-    // until it has.
+    // Read before this block arrives: until then the barrier cannot complete, so the generation
+    // cannot change.
     const std::uint64_t before = load_acquire(generation);
     const std::uint64_t arrival = one_arrival + (ok ? 0 : one_failure);
     // Acquire-release: this block's operations come before its arrival, and the last block to
     // arrive has seen those of all others. Not observed to be needed on GPUs, where stores arrive
-    // sooner than the barrier ends; required by PTX, and by the test on host threads.
+    // sooner than the barrier ends; required by PTX, and by the test on host threads. GPU scope
+    // suffices, since all blocks are on one GPU, and takes a fifth of the time of system scope;
+    // later releases to other GPUs are cumulative.
     const std::uint64_t earlier = atomic_word_add_ordered(arrived, arrival);
     const std::uint64_t arrivals = earlier + arrival;
     if (static_cast<std::uint32_t>(arrivals) == static_cast<std::uint32_t>(Grid::size())) {

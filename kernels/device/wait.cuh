@@ -81,7 +81,7 @@ __device__ inline bool signal_wait_until(const DeviceJob& job, const std::uint64
   return ok;
 }
 
-/// In the calling thread: waits until the word is at least `value`. Returns the value seen; `ok` is
+/// Waits in the calling thread until the word is at least `value`. Returns the value seen; `ok` is
 /// false on timeout.
 __device__ inline std::uint64_t wait_at_least(const DeviceJob& job, const std::uint64_t* at,
                                               std::uint64_t value, int peer, bool& ok) {

@@ -1,6 +1,6 @@
-// The loop of every wait of a kernel for a word in memory: polls, and its deadline. Who was waited
-// for is reported by report_wait() (wait_report.cuh). Waits for a network, which sleep between
-// their polls, are in network_operations.cuh.
+// The polling loop, with a deadline, of every wait of a kernel for a word in memory. report_wait()
+// (wait_report.cuh) reports which PE was awaited. Waits for a network, which sleep between their
+// polls, are in network_operations.cuh.
 #pragma once
 
 #include "kernels/device/memory_order.cuh"
@@ -11,9 +11,10 @@ namespace shmemctl::device {
 /// Called by one thread: polls until `poll()` returns true; false if `expired` ended the wait. The
 /// clock is read after the first poll, so a wait whose condition already holds costs one poll. No
 /// back-off: it would add latency, and polls of this GPU's own memory cause no traffic on links.
-/// @param poll    loads, and returns whether the wait is over; chooses the order of its loads
-/// @param expired called at every 256th poll, because reading the clock takes longer than a poll,
-///                with the nanoseconds since the first one: whether to give up
+/// @param poll    loads, and returns whether the wait is over; chooses the memory order of its
+///                loads
+/// @param expired returns whether to give up, given the nanoseconds since the first poll; called
+///                only at every 256th poll, because reading the clock takes longer than a poll
 template <class Poll, class Expired>
 __device__ inline bool poll_or_expire(const Poll& poll, const Expired& expired) {
   constexpr unsigned polls_per_clock_read = 256;
@@ -26,10 +27,10 @@ __device__ inline bool poll_or_expire(const Poll& poll, const Expired& expired) 
   return true;
 }
 
-/// poll_or_expire() with the timeout of the job. Also ends if another wait of this PE has timed
-/// out, which its report says. False: the caller reports who was waited for.
-/// @param times multiple of the timeout. More than 1 where the awaited thread is itself in a wait:
-///              that one, which knows more, then reports first
+/// poll_or_expire() with the timeout of the job. Also ends if the report shows that another wait of
+/// this PE has timed out. If it returns false, the caller reports which PE was awaited.
+/// @param times multiple of the timeout; more than 1 if the awaited thread is itself in a wait,
+///              which knows more, so that it times out and reports first
 template <class Poll>
 __device__ inline bool poll_until(const DeviceJob& job, const Poll& poll, unsigned times = 1) {
   return poll_or_expire(poll, [&](std::uint64_t waited_ns) {

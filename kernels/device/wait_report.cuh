@@ -27,8 +27,8 @@ __device__ inline void name_flag(const DeviceJob& job, const void* at, WaitKind 
 /// Fills the report; only the first failure of this PE is kept. Not inlined: part of every wait,
 /// and rarely called.
 /// @param peer PE that was waited for; -1 if unknown
-/// @param at   the awaited word, in the heap or the team flags (then WaitKind::cell); nullptr, or a
-/// word of other memory: not named
+/// @param at   the awaited word, in the heap or the team flags (then WaitKind::cell); the report
+///             does not locate a nullptr or a word of other memory
 inline __device__ __noinline__ void report_wait(const DeviceJob& job, int peer,
                                                 std::uint64_t expected, std::uint64_t seen,
                                                 const void* at, WaitKind kind = WaitKind::word) {

@@ -7,8 +7,8 @@ namespace shmemctl::device {
 
 class WarpGroup {
 public:
-  /// The converged threads with the same key. May be fewer than will come; never a thread that does
-  /// not.
+  /// The threads of the warp that are converged here and have the same key. Threads that arrive
+  /// later are not included.
   static __device__ WarpGroup of(std::uint64_t key) {
     const unsigned here = __activemask();
     return WarpGroup(__match_any_sync(here, static_cast<unsigned long long>(key)));

@@ -6,8 +6,8 @@
 namespace shmemctl::device {
 
 /// Called by one thread, in stream order: an observer that acquires at the word sees what the
-/// stream did before. The caller passes the old value on; it is visible to the host when the kernel
-/// ends.
+/// stream did before. Returns the old value, which the caller stores for the host; the host sees it
+/// when the kernel has ended.
 __device__ inline std::uint64_t word_atomic(void* word, AtomicOp op, unsigned size_bytes,
                                             std::uint64_t operand, std::uint64_t compare) {
   fence_system(); // the word may be the signal of a put's data

@@ -62,7 +62,7 @@ private:
 
 // Addresses and sizes of bulk copies are multiples of 16 bytes; sizes are not 0.
 
-/// Into this block's shared memory; the barrier's phase counts the bytes.
+/// Loads into this block's shared memory; the barrier's phase counts the bytes that arrive.
 __device__ inline void bulk_load(void* shared, const void* global, std::uint32_t size_bytes,
                                  const ArrivalBarrier& barrier) {
   SHMEMCTL_BULK_ASM(
@@ -71,7 +71,8 @@ __device__ inline void bulk_load(void* shared, const void* global, std::uint32_t
       "l"(global), "r"(size_bytes), "r"(barrier.address())
       : "memory");
 }
-/// From shared memory to memory of this GPU or a peer; part of the thread's current group.
+/// Stores from shared memory to memory of this GPU or a peer, as part of the thread's current
+/// group.
 __device__ inline void bulk_store(void* global, const void* shared, std::uint32_t size_bytes) {
   SHMEMCTL_BULK_ASM("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(global),
                     "r"(shared_address(shared)), "r"(size_bytes)

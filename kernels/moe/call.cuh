@@ -1,6 +1,6 @@
 // How the ranks of a high-throughput dispatch or combine (all ranks, or those of one node) begin
 // and complete a call together without a barrier, and how a timeout of one rank fails the call on
-// all.
+// all ranks.
 #pragma once
 
 #include "kernels/device/wait.cuh"
@@ -36,8 +36,8 @@ __device__ inline void record_failure(const DeviceJob& job, CallFlags* flags, st
                         failed_call(number_of_call(epoch), reported < 0 ? rank : reported));
 }
 
-/// Whether a call of this rank has failed. A notify block then waits for no rank and leaves a plan
-/// that sends nothing.
+/// Whether a call of this rank has failed. A block of notify then waits for no rank, and the plan
+/// sends nothing.
 __device__ inline bool calls_have_failed(const CallFlags* flags) {
   return has_failed(device::load_relaxed(&flags->call));
 }
@@ -54,7 +54,7 @@ public:
   /// The number of the call; has_failed() if an earlier call of this rank failed.
   __device__ std::uint64_t epoch() const { return epoch_; }
 
-  /// Called once, by all threads of the grid: sets the flag on all ranks that this one has entered
+  /// Called once, by all threads of the grid: tells all ranks, by a flag, that this one has entered
   /// the call.
   __device__ void announce() const {
     if (blockIdx.x == 0)
@@ -72,7 +72,7 @@ public:
   ///
   /// If any block failed, the failure is stored on all ranks in place of the call's number, also
   /// for ranks that have not entered the call yet: no rank may take the contents of its buffers for
-  /// those of this call.
+  /// the data of this call.
   ///
   /// @param ok of this block: every rank has entered, and all its stores are complete
   /// @return in the last block, failed_call() if the call failed; else 0

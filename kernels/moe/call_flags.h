@@ -63,10 +63,10 @@ struct CallFlags {
   /// e + 2. By then S has received the counts of e + 1 from R, and R sends those only after it has
   /// read all counts of e.
   std::uint64_t counts[2][ranks][ranks];
-  std::uint64_t entered[ranks];  ///< by rank: the last call that it has entered
+  std::uint64_t entered[ranks];  ///< by rank: the last call that the rank has entered
   std::uint64_t finished[ranks]; ///< by rank: the last call whose stores are complete
-  /// Own, sums by rank: time spent waiting for it to enter a call or to send its counts, and for it
-  /// to finish.
+  /// Own. Total wait for each rank: [0] for it to enter a call or to send its counts, [1] for it to
+  /// finish a call.
   std::uint64_t wait_ns[2][ranks];
   std::uint64_t call; ///< own: number of the last completed call; failed_call() after a failure
   std::uint64_t notification; ///< own: number of the last completed notify

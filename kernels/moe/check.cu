@@ -20,7 +20,7 @@ __device__ int lane_of_warp() {
   return static_cast<int>(threadIdx.x % 32);
 }
 
-/// Called by a lane that found a wrong word; rows are counted by count_row().
+/// Called by a lane that found a wrong word: keeps the first one. count_row() counts the rows.
 __device__ void note(Mismatch* wrong, std::int64_t row, std::int32_t word, std::uint32_t expected,
                      std::uint32_t found) {
   const auto place = static_cast<unsigned long long>(row) << 32 |
@@ -30,14 +30,14 @@ __device__ void note(Mismatch* wrong, std::int64_t row, std::int32_t word, std::
   wrong->expected = expected;
   wrong->found = found;
 }
-/// Called by a whole warp.
+/// Counts a row as wrong if any lane found it wrong. Called by a whole warp.
 __device__ void count_row(Mismatch* wrong, bool ok) {
   if (__all_sync(0xffffffffu, ok) == 0 && lane_of_warp() == 0)
     atomicAdd(reinterpret_cast<unsigned long long*>(&wrong->rows), 1ull);
 }
 
-/// What the source rank of a token sends of its group of 128 channels, recomputed by plain
-/// arithmetic: the four channels 4 * lane and on of this lane.
+/// What the source rank sends for a group of 128 channels of a token, recomputed by plain
+/// arithmetic. Each lane has four of the channels, from 4 * lane on.
 struct SentGroup {
   float scale = 1;
   std::uint16_t values[4]; ///< BF16 before the cast
@@ -59,7 +59,7 @@ struct SentGroup {
     for (int i = 0; i < 4; ++i)
       casts[i] = fp8_cast(values[i], factors);
   }
-  /// A number that an expert reads.
+  /// The i-th number as an expert reads it.
   __device__ std::uint16_t read(int i, Scales scales) const {
     return scales == Scales::none ? values[i] : fp8_read(casts[i], scale);
   }
@@ -92,7 +92,7 @@ __device__ std::uint32_t scale_bits(const std::uint32_t* record, std::int32_t gr
     return record[group];
   return bits_of(scale_of_ue8m0(static_cast<std::uint8_t>(record[group / 4] >> (group % 4 * 8))));
 }
-/// BF16 words, also of a last group that is not whole.
+/// Compares all BF16 words of a row, including those of an incomplete last group.
 __device__ bool check_bf16(const CheckRowsArguments& all, const MetadataLayout& layout,
                            std::int64_t row, std::uint32_t key) {
   const std::int32_t words = all.shape.hidden / 2;
@@ -143,8 +143,8 @@ __global__ void check_rows(const __grid_constant__ CheckRowsArguments all) {
   }
 }
 
-/// The experts of a received row on this rank, numbered as at its source rank; its record has
-/// no_expert for those of other ranks.
+/// The experts of a received row on this rank, by their index over all ranks; no_expert for experts
+/// of other ranks, as in the record.
 struct ExpertsOfRow {
   std::int32_t experts[max_top_k];
   float weights[max_top_k];
@@ -197,7 +197,7 @@ __global__ void play_experts(const __grid_constant__ ExpertArguments all) {
     play_row(all, layout, row);
 }
 
-/// The expected result of a token.
+/// Computes the expected result of a combine for a token.
 class ExpectedToken {
 public:
   __device__ ExpectedToken(const CheckCombinedArguments& all, std::int64_t token)

@@ -9,10 +9,10 @@
 
 namespace shmemctl::moe {
 
-/// In memory of the device; zeroed before a check.
+/// Result of a check, in device memory; zeroed before the check.
 struct Mismatch {
-  std::uint64_t rows;            ///< rows that differ from the expected ones
-  std::uint64_t row_and_word;    ///< one such row, index << 32 | index of its first wrong word
+  std::uint64_t rows;            ///< number of rows that differ from the expected ones
+  std::uint64_t row_and_word;    ///< a wrong word: row << 32 | word + 1; scale i is word -2 - i
   std::uint32_t expected, found; ///< expected and actual value of that word
 };
 
@@ -29,8 +29,8 @@ struct Received {
   const std::byte* rows;    ///< value_bytes each
   const std::byte* records; ///< MetadataLayout
   std::int32_t count;
-  /// If given, the rows do not follow each other at `rows`: each is at the index of its record's
-  /// token from here.
+  /// If given, the rows are not at `rows`: each row is at index `token` from here, where `token` is
+  /// that of its record.
   const std::byte* by_token = nullptr;
 };
 struct CheckRowsArguments {
@@ -40,10 +40,11 @@ struct CheckRowsArguments {
   Received received;
   Mismatch* wrong;
 };
-/// Values and scales against the source and token that the record names.
+/// Compares values and scales with those of the source rank and token that the record names.
 std::string launch_check_rows(const CheckRowsArguments& arguments, void* stream);
 
-/// Counts 32-bit words that are not all ones: something was written to poisoned memory.
+/// Counts the 32-bit words that are not all ones, and thus were written after the memory was
+/// poisoned.
 std::string launch_check_untouched(const std::byte* begin, std::size_t size_bytes, Mismatch* wrong,
                                    void* stream);
 
@@ -54,7 +55,8 @@ struct ExpertArguments {
   std::int32_t rank;
   Received received;
   std::uint16_t* outputs; ///< [count][hidden] BF16; weighted: [count][top_k][hidden]
-  /// Rows that are packed by expert: whose they all are, on this rank; outputs are [count][hidden].
+  /// If the rows are packed by expert: the local index of the expert of all these rows; outputs are
+  /// then [count][hidden].
   std::int32_t expert = no_expert;
   float* output_weights = nullptr; ///< [count][top_k]: weight_back(); nullptr: not wanted
 };
@@ -72,7 +74,7 @@ struct CheckCombinedArguments {
   const std::uint16_t* bias;    ///< as given to combine
   const std::uint16_t* results; ///< [tokens][hidden]
   Mismatch* wrong;
-  std::int32_t node_ranks = 0; ///< over nodes: ranks of a node
+  std::int32_t node_ranks = 0; ///< internode: ranks per node
 };
 std::string launch_check_combined(const CheckCombinedArguments& arguments, void* stream);
 

@@ -10,7 +10,7 @@
 
 namespace shmemctl::moe {
 
-/// Largest block: the reduction needs many registers per thread.
+/// Most threads of a block: the reduction needs many registers per thread.
 inline constexpr int reduce_threads = 512;
 
 /// Barrier of a stage, and a bit mask of the rows that it holds.
@@ -21,8 +21,8 @@ struct ReduceStage {
 };
 static_assert(sizeof(ReduceStage) == reduce_stage_bytes, "as counted");
 
-/// 16 bytes of shared memory. (An ordinary load would have to wait for earlier stores to global
-/// memory, which the compiler cannot tell from it.)
+/// Loads 16 bytes of shared memory. (The compiler would not move an ordinary load ahead of earlier
+/// stores to global memory, because it cannot tell that they do not overlap.)
 __device__ inline uint4 load_shared(std::uint32_t address) {
   uint4 value;
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -65,7 +65,7 @@ public:
     __syncwarp();
   }
 
-  /// The part that needs no rows of other ranks.
+  /// Does the part of the work that needs no rows of other ranks.
   __device__ void prepare() { find(0); }
   /// Called when the rows are complete and this thread has acquired their flags.
   /// @param ranks a bit for each rank that responded; rows of the others are left out
@@ -84,8 +84,8 @@ public:
     for (std::int64_t unit = worker_; unit < units_; ++i, unit += workers_) {
       stages_[stage].barrier.wait(parity);
       reduce(unit, stage);
-      // This lane's reads of the stage come before the copy engine writes there again. (Without it
-      // single rows are wrong, and only sometimes.)
+      // This lane's reads of the stage come before the copy engine writes there again. (Without
+      // this fence, single rows are sometimes wrong.)
       device::fence_shared_for_bulk();
       __syncwarp();
       load(i + shape_.stages, stage);
@@ -111,13 +111,13 @@ private:
     const std::int32_t left = shape_.row_bytes - begin;
     return {token, begin, left < shape_.chunk_bytes ? left : shape_.chunk_bytes};
   }
-  /// Finds the rows of this warp's i-th unit, well before they are loaded.
+  /// Finds the rows of this warp's i-th unit (a chunk of a token), well before they are loaded.
   __device__ void find(std::int64_t i) {
     const std::int64_t unit = worker_ + i * workers_;
     if (unit < units_)
       row_ = rows_.find(static_cast<std::int32_t>(unit / chunks_), lane_);
   }
-  /// Loads the unit that find() was called for last.
+  /// Begins to load the i-th unit, for which find() was called last, into a stage.
   __device__ void load(std::int64_t i, int stage) {
     const std::int64_t unit = worker_ + i * workers_;
     if (unit >= units_)
@@ -148,7 +148,8 @@ private:
     for (; at < pieces; at += 32)
       add_up<1>(stage, begin, at);
   }
-  /// 16 bytes of each row at `at`, at + 32, ..., `count` times: all loads, then all sums.
+  /// Adds up 16 bytes of each row at each of the `count` places `at`, at + 32, ... (in units of 16
+  /// bytes): first all loads, then all sums.
   template <int count>
   __device__ void add_up(int stage, std::int64_t begin, std::int32_t at) const {
     const std::uint32_t there = stages_[stage].rows;

@@ -9,33 +9,28 @@
 //
 // When memory is safe to overwrite, in stream order:
 // - values, scales, experts and weights of a dispatch, bias and output_weights of a combine: once
-// the
-//   call has completed.
+//   the call has completed.
 // - rows and metadata: they are overwritten by the next dispatch of any rank, which stores nothing
 //   before this rank has entered that call too. So this rank has to read them before its own next
 //   dispatch or combine on the stream.
-// - values of a dispatch whose own rows stay in place (DispatchArguments::in_place): once the
-// experts
-//   have read them, too.
+// - values of a dispatch whose own rows stay in place (DispatchArguments::in_place): only once the
+//   experts have read them, too.
 // - outputs: once the combine has completed, because it completes only when every rank has loaded
-// what
-//   it needs. They may share memory with `rows`, which the experts have read by then.
+//   the outputs that it needs. They may share memory with `rows`, which the experts have read by
+//   then.
 // - the plan: it is rewritten by the next notify. Until then any number of dispatches and combines
-// may
-//   use it (cached dispatch).
+//   may use it (cached dispatch).
 //
 // After a timeout none of this holds, and the job has to be ended:
-// - A rank that times out in notify, dispatch or combine stores that into the flags of all ranks,
-// in
-//   place of the call's number (CallFlags). Every rank then fails that call or its next one: it
-//   reports the missing rank at once (WaitKind::call_failed), so no rank takes rows, metadata or
-//   results of that call for valid data; their contents are undefined on every rank. A launch that
-//   ends with a report has failed.
+// - A rank that times out in notify, dispatch or combine stores the failure into the flags of all
+//   ranks, in place of the call's number (CallFlags). Every rank then fails that call or its next
+//   one: it reports the missing rank at once (WaitKind::call_failed), so no rank takes rows,
+//   metadata or results of that call for valid data; their contents are undefined on every rank. A
+//   launch that ends with a report has failed.
 // - The plan of a notify that failed moves nothing.
 // - A failure is sticky: all later calls of a job with these flags end at once, with a report.
 // - Other ranks may still write rows and metadata, and load outputs, until they have failed too.
-// Free
-//   or reuse the memory only when no rank runs any kernel of the job. Then the call flags and
+//   Free or reuse the memory only when no rank runs any kernel of the job. Then the call flags and
 //   expert_count_flags may be zeroed on all ranks, and calls start again with a notify.
 #pragma once
 
@@ -73,7 +68,7 @@ struct Plan {
       expert_counts; ///< [local experts]: received tokens per expert, rounded up to the alignment
 };
 
-inline constexpr int notify_blocks = 2; ///< one counts rows per rank, one tokens per expert
+inline constexpr int notify_blocks = 2; ///< one counts rows by rank, one counts tokens by expert
 /// Shared memory of a block that notify declares statically.
 inline constexpr std::size_t notify_own_shared_bytes = 4096;
 /// Most experts, over all ranks, whose counts fit a notify block's shared memory.
@@ -86,8 +81,8 @@ struct NotifyArguments {
   Plan plan;
   std::int32_t tokens;
   const std::int32_t* experts; ///< [tokens][top_k]
-  /// Flags that the host polls, count_word() with the number of this notify: received rows, then
-  /// expert_counts; -1 if it failed. nullptr: the host does not poll.
+  /// Words that the host polls, count_word() with the number of this notify: the number of received
+  /// rows, then expert_counts; -1 if notify failed. nullptr: the host does not poll.
   std::uint64_t* host_words;
   /// Whether the counts are sent before the slots are written: the other ranks wait less for them.
   bool counts_first = false;
@@ -107,14 +102,14 @@ struct DispatchArguments {
   const std::int32_t* experts; ///< [tokens][top_k]
   const float* weights;        ///< [tokens][top_k]
   Tuning tuning;
-  /// The rows of this rank's tokens that go to this rank itself stay where they are: their metadata
-  /// is written at their index in `records` as always, nothing is written to `rows` there, and the
-  /// experts find the values by the token of the record, at values + token * value_bytes. No
-  /// multiprocessor then copies them, and all of them send to the other ranks.
+  /// The rows that this rank sends to itself stay where they are: their metadata is written at
+  /// their index in `records` as always, nothing is written to `rows` there, and the experts find
+  /// the values by the token of the record, at values + token * value_bytes. No SM then copies
+  /// rows to this rank itself, and all SMs send to the other ranks.
   bool in_place = false;
-  /// The kernel that was launched last on this stream is the notify that makes this plan. Dispatch
-  /// then begins while notify still runs (programmatic dependent launch): it announces that this
-  /// rank has entered and loads its first rows. Only bench_moe and tests set it, with
+  /// Set if the last kernel on this stream is the notify that computes this plan. Dispatch then
+  /// begins while notify still runs (programmatic dependent launch): it announces that this rank
+  /// has entered and loads its first rows. Only bench_moe and tests set it, with
   /// NotifyArguments::counts_first: other callers may have other work between the two kernels.
   bool after_notify = false;
 
@@ -123,8 +118,8 @@ struct DispatchArguments {
     return {shape, format == Format::fp8 ? Scales::float32 : Scales::none};
   }
 };
-/// Shared memory of a stage (the row, and a record for each rank) and of a block, which has
-/// max_shared_bytes.
+/// Shared memory of a stage: the row, and a record for each rank. dispatch_shared_bytes() is that
+/// of a block, which may have at most max_shared_bytes.
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t dispatch_stage_bytes(const DispatchArguments& all) {
   const std::int32_t bytes = (all.shape.value_bytes(all.format) + 127) / 128 * 128 +
                              all.shape.n_ranks * all.record().bytes();
@@ -138,10 +133,13 @@ constexpr std::size_t dispatch_shared_bytes(const DispatchArguments& arguments) 
 }
 
 /// How many blocks of a dispatch copy rows to this rank itself; the others send to the other ranks.
-/// 0: every block does both. Eight blocks that send keep up with a link, sixteen fill it, two on
-/// each part of the GPU; 12, 20 or 24 fill it less. Measured on two H200s, where eight blocks for
-/// self have as much to do as the senders, and on four H100s, where three or four do for a third of
-/// it.
+/// 0: every block does both.
+///
+/// Each block has an SM of its own. Eight sending blocks keep up with a link; sixteen fill it,
+/// presumably because the GPU spreads them over its eight GPCs, two SMs in each; 12, 20 or 24 fill
+/// it less. Measured on two H200s, where the rows to this rank itself are as many as those to the
+/// other rank and take eight blocks, and on four H100s, where they are a third as many as those to
+/// the other ranks and take three or four blocks.
 SHMEMCTL_HOST_DEVICE constexpr int blocks_for_self(const Tuning& tuning, int n_ranks) {
   constexpr int min_for_link = 8, best_for_link = 16;
   if (n_ranks == 1 || tuning.sms < 2)
@@ -150,7 +148,7 @@ SHMEMCTL_HOST_DEVICE constexpr int blocks_for_self(const Tuning& tuning, int n_r
     return tuning.self_sms < tuning.sms ? tuning.self_sms : tuning.sms - 1;
   const int enough = (8 + n_ranks - 2) / (n_ranks - 1);
   if (tuning.sms < enough + min_for_link)
-    return 0; // every multiprocessor counts
+    return 0; // too few blocks to reserve some for this rank itself
   if (tuning.sms <= 40 && tuning.sms >= (n_ranks > 2 ? enough + best_for_link : 24))
     return tuning.sms - best_for_link;
   if (tuning.sms <= 40 && n_ranks > 2)
@@ -159,8 +157,8 @@ SHMEMCTL_HOST_DEVICE constexpr int blocks_for_self(const Tuning& tuning, int n_r
   const int least = n_ranks > 2 ? 8 : enough;
   return least > part ? least : part;
 }
-/// Rows and metadata may be read by later work on the stream. The plan may be that of an earlier
-/// call with the same routing (cached dispatch).
+/// Later work on the stream may read the received rows and metadata. The plan may be that of an
+/// earlier call with the same routing (cached dispatch).
 std::string launch_dispatch(const DeviceJob& job, const DispatchArguments& arguments, void* stream);
 
 struct CombineArguments {
@@ -175,13 +173,14 @@ struct CombineArguments {
   /// Symmetric, [max_rows][top_k]: the weights that this rank returns for each row; 0 for experts
   /// of other ranks. nullptr: no weights are returned.
   const float* output_weights = nullptr;
-  float* combined_weights = nullptr; ///< [tokens][top_k]: their sums; with output_weights
+  float* combined_weights = nullptr; ///< [tokens][top_k]: sums of the returned weights; set
+                                     ///< together with output_weights
 };
 /// For each token of this rank: bf16(bias + the outputs of its destination ranks), added in FP32 in
 /// rank order; and the same sum of the returned weights of each of its top_k experts.
 std::string launch_combine(const DeviceJob& job, const CombineArguments& arguments, void* stream);
 
-// Settings for a shape, where the caller chooses none. Measured on two H200s and on four H100s.
+// Default settings for a shape. Measured on two H200s and on four H100s.
 
 /// For launch_dispatch(): as many rows in flight as shared memory holds.
 constexpr Tuning dispatch_tuning(DispatchArguments arguments, int sms) {

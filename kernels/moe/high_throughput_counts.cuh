@@ -1,5 +1,5 @@
-// How the counts of notify travel from rank to rank, and the plan that they make. This part also
-// compiles for threads of the host, where tests run it.
+// How notify sends counts from rank to rank, and computes the plan from them. This part also
+// compiles for host threads, on which tests run it.
 #pragma once
 
 #include "kernels/moe/call.cuh"
@@ -25,8 +25,8 @@ __device__ inline bool wait_for_count(const DeviceJob& job, const std::uint64_t*
   return true;
 }
 
-/// Called by the threads of a block: row counts by source and destination rank, and the bases of
-/// this rank's rows.
+/// Exchanges row counts by source and destination rank, and computes the bases of this rank's rows.
+/// Called by the threads of a block.
 class RankTotals {
 public:
   static constexpr int ranks = max_ranks_of_kernels;
@@ -37,7 +37,7 @@ public:
       : job_(job), all_(all), epoch_(epoch), buffer_(buffer_of_epoch(epoch)), failed_(failed),
         n_(all.shape.n_ranks), thread_(device::Block::rank()) {}
 
-  /// @param counts [ranks]: my rows for each
+  /// @param counts [ranks]: the number of this rank's rows for each rank
   __device__ void publish(const std::int32_t (&counts)[ranks]) const {
     for (std::int32_t to = thread_; to < n_; to += device::Block::size()) {
       std::uint64_t* const words =
@@ -93,7 +93,7 @@ private:
   std::int32_t n_, thread_;
 };
 
-/// Called by the threads of a block: how many tokens choose each expert.
+/// Exchanges how many tokens choose each expert. Called by the threads of a block.
 class ExpertTotals {
 public:
   /// @param failed calls_have_failed()
@@ -102,7 +102,8 @@ public:
       : job_(job), all_(all), epoch_(epoch), failed_(failed), local_(all.shape.local_experts()),
         thread_(device::Block::rank()) {}
 
-  /// Publishes the counts to each expert's rank. @param chosen [experts]: my choices
+  /// Sends the counts to each expert's rank.
+  /// @param chosen [experts]: how many of this rank's tokens choose each expert
   __device__ void publish(const std::int32_t* chosen) const {
     const Shape& shape = all_.shape;
     for (std::int32_t expert = thread_; expert < shape.n_experts; expert += device::Block::size()) {

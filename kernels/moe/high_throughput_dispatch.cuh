@@ -10,8 +10,8 @@
 namespace shmemctl::moe {
 
 /// A token, spread over the lanes of a warp: lane k holds its k-th expert, lane r its row index on
-/// destination rank `rank`, and all lanes its scales (of up to 16384 channels; the rest is read
-/// where it is written).
+/// destination rank `rank`, and all lanes its scales (of up to 16384 channels; write_record() reads
+/// the rest).
 struct TokenOfLanes {
   static constexpr int max_scales = 4; ///< scales that one lane holds
   std::int32_t row = -1;
@@ -58,7 +58,7 @@ struct TokenOfLanes {
       record[layout.experts() + lane] = static_cast<std::uint32_t>(local);
       record[layout.weights() + lane] = local == no_expert ? 0 : __float_as_uint(weight);
     }
-    // The rest, filled up with zeros.
+    // Source rank and token, then zeros up to the end of the record.
     const std::int32_t word = layout.source() + lane;
     if (word < layout.words())
       record[word] = lane == 0   ? static_cast<std::uint32_t>(from)
@@ -69,9 +69,9 @@ struct TokenOfLanes {
 
 /// The pipeline of one warp over its tokens.
 ///
-/// A block sends either to the other ranks or to this rank itself: an SM that does both moves less
-/// over NVLink, because its stores wait for each other (two H200s, 24 blocks: 281 instead of 319
-/// GB/s).
+/// With enough SMs, a block sends either to the other ranks or to this rank itself
+/// (blocks_for_self()): an SM that does both moves less over NVLink, because its stores wait for
+/// each other (two H200s, 24 blocks: 281 instead of 319 GB/s).
 template <int kept>
 class Sender {
 public:
@@ -130,8 +130,8 @@ public:
     }
     device::bulk_wait_all();
   }
-  /// Called instead of run(): waits for the loads in flight, which may not land in shared memory of
-  /// a later block.
+  /// Called instead of run(): waits for the loads in flight, which must not write to shared memory
+  /// after a later block has got it.
   __device__ void drop() {
     for (int i = 0; i < stages_ - kept; ++i)
       if (worker_ + static_cast<std::int64_t>(i) * workers_ < all_.tokens)
@@ -206,17 +206,18 @@ template <int kept>
 __global__ void __launch_bounds__(1024, 1)
     dispatch(const __grid_constant__ DeviceJob job, const __grid_constant__ DispatchArguments all) {
   extern __shared__ __align__(128) std::byte shared[];
-  // With DispatchArguments::after_notify this part runs beside that notify. It may: notify began
-  // when the stream's earlier work was complete, so this rank has read what it had received before
-  // (what announce() says), and `values` are there. What notify writes, the plan and whether it has
-  // failed, is read behind wait_for_stream(), which waits for its end and makes that visible.
+  // With DispatchArguments::after_notify, the part up to wait_for_stream() runs while notify still
+  // does. This is safe: notify began when the stream's earlier work was complete, so this rank has
+  // read what it had received before, as announce() tells the other ranks, and `values` are
+  // complete. What notify writes, the plan and whether it has failed, is read only after
+  // wait_for_stream(), which waits for the end of notify and makes its stores visible.
   const Call call(job, all.memory.flags, all.shape.n_ranks);
   call.announce();
   Sender<kept> sender(job, all, shared);
   sender.begin();
   on_stream::wait_for_stream();
-  // A notify that fails meanwhile stores the failure to all ranks, where announce() may overwrite
-  // it: finish() then stores it once more.
+  // If notify fails meanwhile, it stores the failure to all ranks, where announce() may overwrite
+  // it. finish() then stores it once more.
   const bool planned =
       !all.after_notify || device::Block::all(!calls_have_failed(all.memory.flags));
   const bool all_arrived = planned && call.wait_for_all();

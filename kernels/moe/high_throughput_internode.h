@@ -15,11 +15,11 @@
 // job.timeout_ns fills the job's report, which names the rank; what holds then is described in
 // high_throughput.h, and a failure is also stored to the ranks of the same rail.
 //
-// Blocks of a dispatch or combine wait for data from blocks of other ranks, and those for them, so
-// all blocks of a launch have to be resident. A launch of more blocks than the GPU holds at a time
-// is refused, with the SMs that it needs and those available (launch_config.h). Other kernels on
-// the GPU only delay a launch if they end by themselves; PEs that share a GPU divide its SMs by
-// their launches.
+// Blocks of a dispatch or combine wait for data from blocks of other ranks, which wait for them in
+// turn, so all blocks of a launch have to be resident. A launch of more blocks than the GPU holds
+// at a time is refused; the message names the SMs that it needs and those available
+// (launch_config.h). Other kernels on the GPU only delay a launch if they end by themselves. PEs
+// that share a GPU divide its SMs among their launches.
 #pragma once
 
 #include <cstddef>
@@ -53,7 +53,8 @@ struct InternodeShape {
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t first_rank_of_node(std::int32_t rank) const {
     return node_of_rank(rank) * node_ranks;
   }
-  /// Node `at` numbers the other nodes as peers 0, 1, ..., starting with the next higher node.
+  /// Node `at` numbers the other nodes as peers 0, 1, ..., starting with the next higher node, and
+  /// from the last node on to node 0.
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t peer_node(std::int32_t at, std::int32_t peer) const {
     return (at + 1 + peer) % n_nodes();
   }
@@ -87,8 +88,8 @@ struct InternodeShape {
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t sum_bytes() const {
     return output_bytes() + (combined_weights ? (shape.top_k + 3) / 4 * 16 : 0);
   }
-  // A row as it crosses nodes: values, scales, experts (of all ranks), weights, its token, and by
-  // local rank of the destination node its slot there (-1: not sent to that rank).
+  // Layout of a row as it crosses nodes: values, scales, experts (of all ranks), weights, its
+  // token, and, by local rank of the destination node, its slot there (-1: not sent to that rank).
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t crossing_token() const {
     return record().scale_words + 2 * shape.top_k;
   }
@@ -129,8 +130,8 @@ struct RailFlags {
   /// By notify number modulo 2 and source rank: the notify whose counts message has arrived, in the
   /// buffer of the same number.
   std::uint64_t counts[2][max_ranks];
-  /// By call number modulo 2 and node: the call that the rank of this rail there has entered; in
-  /// both failed_call() (cells.h) after a failure.
+  /// By call number modulo 2 and node: the call that the rank of this rail there has entered. After
+  /// a failure, both hold failed_call() (call_flags.h).
   std::uint64_t entered[2][max_ranks];
   /// Own. Total wait per node: [0] for this rail's rank there to enter a call or send its counts,
   /// [1] for its rows.
@@ -147,7 +148,7 @@ struct InternodeMemory {
   std::int32_t* counts_out;   ///< [2][n_ranks][message_words]: counts to send
   std::int32_t* counts_in;    ///< [2][n_ranks][message_words]: received counts
   std::uint64_t* row_signals; ///< [peers][chunks]: the call whose rows the chunk holds
-  std::uint64_t* sum_signals; ///< [peers][chunks]: the same for sums
+  std::uint64_t* sum_signals; ///< [peers][chunks]: the call whose sums the chunk holds
   std::byte* rows_out;        ///< [peers][max_tokens][crossing_bytes]
   std::byte* rows_in;         ///< [peers][max_tokens][crossing_bytes]
   std::byte* sums_out;        ///< [peers][max_tokens][sum_bytes]

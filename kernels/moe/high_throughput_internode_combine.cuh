@@ -18,7 +18,7 @@ struct RowsToAdd {
 
   __device__ void add(const std::byte* row) {
 #pragma unroll
-    for (int i = 0; i < max_rows; ++i) // so that it stays in registers
+    for (int i = 0; i < max_rows; ++i) // not rows[count], so that `rows` stays in registers
       if (i == count)
         rows[i] = reinterpret_cast<const uint4*>(row);
     ++count;
@@ -165,8 +165,8 @@ private:
   __device__ const std::int32_t* crossing_slots(std::int32_t token) const {
     return all_.plan.crossing_slots + static_cast<std::int64_t>(token) * shape_.n_nodes();
   }
-  /// For one token per warp. One thread per node polls: many polling threads would delay the data
-  /// that they wait for.
+  /// Waits for the sums of the tokens from `first` on, one token per warp. One thread per node
+  /// polls: many polling threads would delay the data that they wait for.
   __device__ bool wait_for_sums(std::int32_t first) const {
     const std::int32_t end = first + warps_ < all_.tokens ? first + warps_ : all_.tokens;
     bool arrived = true;

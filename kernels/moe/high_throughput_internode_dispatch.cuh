@@ -184,12 +184,12 @@ __device__ inline void run_internode_dispatch(const DeviceJob& job, const Intern
   call.announce();
   rails.announce();
   bool ok = call.wait_for_all();
-  ok = rails.wait_for_all() && ok; // both waits are made, whatever the first found
+  ok = rails.wait_for_all() && ok; // waits for the rail even if the first wait has failed
   if (ok) {
     const InternodeSender sender(job, all, rails, call.epoch());
     sender.send_chunks();
     sender.send_within_node();
-    ok = sender.forward(); // otherwise ranks of this node miss rows
+    ok = sender.forward(); // if false, ranks of this node miss rows
   }
   if (const std::uint64_t failure = call.finish(ok))
     rails.announce_failure(failure);

@@ -10,7 +10,7 @@
 
 namespace shmemctl::moe {
 
-/// Counts by column: the ranks, then the nodes, that rows are sent to.
+/// Counts by column: a column for each rank, then one for each node, to which rows are sent.
 class InternodeCounts {
 public:
   __device__ InternodeCounts(const DeviceJob& job, const InternodeNotify& all, std::int32_t* shared)
@@ -123,7 +123,7 @@ private:
     all_arrived = device::Block::all(all_arrived);
     if (!all_arrived)
       clear_slots();
-    // What did not come in time may be arriving now.
+    // After a timeout no counts are used: those that are late may be arriving now.
     const auto received = [&](std::int32_t source, std::int32_t word) {
       return all_arrived ? all_.memory.counts_in[shape_.message_at(buffer_, source) + word] : 0;
     };

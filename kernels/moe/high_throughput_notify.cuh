@@ -11,7 +11,7 @@ namespace shmemctl::moe {
 
 inline constexpr int notify_threads = 1024;
 inline constexpr int notify_warps = notify_threads / 32;
-inline constexpr int tokens_of_thread = 4; ///< in a pass of the block
+inline constexpr int tokens_of_thread = 4; ///< tokens that a thread counts per pass of the block
 static_assert(notify_threads * tokens_of_thread <= PackedCounts::most, "counts fit their fields");
 
 __device__ inline PackedCounts from_lanes_below(PackedCounts counts, int distance) {
@@ -20,7 +20,7 @@ __device__ inline PackedCounts from_lanes_below(PackedCounts counts, int distanc
   other.high = __shfl_up_sync(0xffffffffu, static_cast<unsigned long long>(counts.high), distance);
   return other;
 }
-/// Called by a warp: the sum of the lanes up to this one.
+/// Called by a warp: the sum over the lanes up to and including this one.
 __device__ inline PackedCounts scan_warp(PackedCounts counts) {
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
@@ -31,7 +31,7 @@ __device__ inline PackedCounts scan_warp(PackedCounts counts) {
   return counts;
 }
 
-/// Block 0: the slots of all tokens; then exchanges row counts with all ranks.
+/// Block 0: computes the slots of all tokens, and exchanges row counts with all ranks.
 class RankCounts {
 public:
   __device__ RankCounts(const DeviceJob& job, const NotifyArguments& all, std::uint64_t epoch,
@@ -39,7 +39,7 @@ public:
       : all_(all), totals_(job, all, epoch, failed), divide_(all.shape.local_experts()),
         n_(all.shape.n_ranks), thread_(static_cast<std::int32_t>(threadIdx.x)) {}
 
-  /// @return whether the plan holds
+  /// @return whether the plan is valid
   __device__ bool run() {
     __shared__ std::int32_t counts[ranks * ranks];
     for (std::int32_t first = 0; first < all_.tokens; first += tokens_of_pass)
@@ -74,7 +74,8 @@ private:
     }
     return mask;
   }
-  /// Tokens first + i * threads + thread: adjacent threads read adjacent tokens.
+  /// One pass. A thread counts the tokens first + i * threads + thread, so that adjacent threads
+  /// read adjacent tokens.
   __device__ void count(std::int32_t first) {
     __shared__ PackedCounts of_warps[tokens_of_thread * notify_warps];
     const int warp = thread_ / 32, lane = thread_ % 32;
@@ -112,7 +113,7 @@ private:
 #pragma unroll
     for (int rank = 0; rank < ranks; ++rank)
       earlier_[rank] += total.of_rank(rank);
-    __syncthreads(); // all have read
+    __syncthreads(); // all threads have read of_warps
   }
   /// Called by one warp: inclusive prefix sums, in place.
   __device__ void scan_warps(PackedCounts* of_warps) const {
@@ -151,7 +152,7 @@ public:
         thread_(static_cast<std::int32_t>(threadIdx.x)) {}
 
   /// @param histogram [experts], shared
-  /// @return whether the counts hold
+  /// @return whether the counts are valid
   __device__ bool run(std::int32_t* histogram) const {
     for (std::int32_t expert = thread_; expert < all_.shape.n_experts; expert += notify_threads)
       histogram[expert] = 0;
@@ -188,7 +189,7 @@ private:
 __global__ void __launch_bounds__(notify_threads, 1)
     notify(const __grid_constant__ DeviceJob job, const __grid_constant__ NotifyArguments all) {
   extern __shared__ std::int32_t histogram[];
-  // A dispatch with DispatchArguments::after_notify may take its multiprocessors now.
+  // A dispatch with DispatchArguments::after_notify may begin on free SMs now.
   on_stream::let_next_come();
   const CallFlags* const flags = all.memory.flags;
   const std::uint64_t epoch = device::load_relaxed(&flags->notification) + 1;

@@ -35,14 +35,15 @@ inline std::string refuse_numbers(const Shape& shape, int ranks_limit) {
              ? "kernels know " + std::to_string(ranks_limit) + " ranks and 65536 experts at most"
              : "";
 }
-/// The same for kernels that use bulk copies, within one NVLink domain: also why the GPU is too
-/// old.
+/// The same for kernels within one NVLink domain, which use bulk copies: also refuses a GPU that is
+/// too old for them.
 inline std::string refuse_shape(const Shape& shape) {
   const std::string refused = refuse_numbers(shape, max_ranks_of_kernels);
   return refused.empty() ? refuse_old_device() : refused;
 }
 
-/// The same of code for older GPUs that a newer one runs: it has a trap where a bulk copy would be.
+/// "", or that the kernel's code was compiled for older GPUs: even on a newer GPU, it has a trap
+/// where a bulk copy would be.
 template <class... Parameters>
 std::string refuse_old_code(void (*kernel)(Parameters...)) {
   return has_code_of_sm_90(reinterpret_cast<const void*>(kernel)).value_or(true)
@@ -51,7 +52,7 @@ std::string refuse_old_code(void (*kernel)(Parameters...)) {
                "capability 9.0 (CMAKE_CUDA_ARCHITECTURES)";
 }
 
-/// Lets `kernel` have that much shared memory. @return "" or why not
+/// Allows `kernel` that much dynamic shared memory per block. @return "" or why not
 template <class... Arguments>
 std::string allow_shared(void (*kernel)(Arguments...), std::size_t shared_bytes) {
   if (shared_bytes <= 48 << 10)
@@ -67,11 +68,12 @@ std::string allow_shared(void (*kernel)(Arguments...), std::size_t shared_bytes)
                                          static_cast<int>(shared_bytes)));
 }
 
-/// When a kernel may begin: when the stream's last one has ended, or when all its blocks have let
-/// it (let_next_come()). The second is for kernels that call wait_for_stream().
+/// When a kernel may begin: when the stream's previous kernel has ended, or already when all blocks
+/// of that kernel have called let_next_come(). The second is for kernels that call
+/// wait_for_stream().
 enum class Begin { after_last, with_last };
 
-/// A launch of this many blocks. Unsupported shapes have been refused before.
+/// Launches `blocks` blocks. Does not check the shape: the caller has refused unsupported ones.
 template <class Arguments>
 std::string launch_blocks(void (*kernel)(DeviceJob, Arguments), const DeviceJob& job,
                           const Arguments& arguments, int blocks, int threads,
@@ -92,7 +94,8 @@ std::string launch_blocks(void (*kernel)(DeviceJob, Arguments), const DeviceJob&
 }
 
 /// "", or why a kernel whose blocks wait for each other, across ranks, is not launched: not all of
-/// them would be resident at a time. Asks for attributes only, so it may be captured.
+/// them would be resident at a time. Only queries attributes, so it may be called during a graph
+/// capture.
 template <class... Parameters>
 std::string refuse_waiting_blocks(void (*kernel)(Parameters...), int blocks, int threads,
                                   std::size_t shared_bytes) {
@@ -108,8 +111,9 @@ std::string refuse_waiting_blocks(void (*kernel)(Parameters...), int blocks, int
              : error_text(error);
 }
 
-/// `launch` of a low-latency call, where the order allows it.
-/// @param refused what LowLatencyCalls says
+/// Calls `launch`, which launches a low-latency call, if the order of calls allows it, and then
+/// `count` if the launch succeeded.
+/// @param refused "", or why LowLatencyCalls refuses the call
 template <class Launch, class Count>
 std::string launch_in_order(const std::string& refused, const Launch& launch, const Count& count) {
   if (!refused.empty())

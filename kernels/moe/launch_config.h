@@ -1,5 +1,5 @@
-// How the MoE kernels are launched: blocks, warps, stages, and the shared memory that they have.
-// Host and device; no CUDA header.
+// How the MoE kernels are launched: blocks, warps, stages and shared memory. For host and device;
+// no CUDA header.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,14 @@ struct Tuning {
   int sms = 24, warps = 7, stages = 2;
   /// Stages whose stores may still be in flight when the next load begins.
   int kept = 1;
-  /// SMs of a dispatch that serve this rank itself; -1: chosen by blocks_for_self().
+  /// SMs of a dispatch that copy rows to this rank itself; -1: chosen by blocks_for_self().
   int self_sms = -1;
 };
 
-/// "", or why a kernel whose blocks wait for blocks of other ranks, and those for its own, is
-/// refused: a block that only becomes resident after another one has ended would be waited for
-/// forever. SMs that other kernels occupy are not counted: those kernels end by themselves.
+/// "", or why a kernel is refused whose blocks wait for blocks of other ranks, which wait for them
+/// in turn: if a block becomes resident only after another one has ended, ranks wait for it
+/// forever. SMs that other kernels occupy count as available, because those kernels end by
+/// themselves.
 /// @param of_multiprocessor blocks of this kernel that one SM holds
 inline std::string refuse_nonresident_blocks(int blocks, int of_multiprocessor,
                                              int multiprocessors) {

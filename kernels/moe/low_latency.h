@@ -1,6 +1,6 @@
 // Low-latency dispatch and combine within one NVLink domain, for few tokens: no counts are
-// exchanged first, the host is not involved, and each is one kernel, or two phases (send, receive)
-// between which nothing of the GPU is occupied. No CUDA header.
+// exchanged first, the host is not involved, and each call is one kernel, or two (the phases send
+// and receive) between which the GPU is free for other work. No CUDA header.
 //
 // Dispatch: one row per token and destination rank goes into a slot that only its source rank
 // writes (fixed_slot()), in one of two buffers, by the dispatch's number modulo 2. A flag per
@@ -13,10 +13,10 @@
 //
 // Combine: the ranks leave their outputs in symmetric memory and set a flag; each token's source
 // rank loads them from there. The outputs are safe to overwrite once the next dispatch has been
-// received: every source rank has then begun that dispatch, so its combine before it has completed.
+// received: every source rank has then begun that dispatch, so its previous combine has completed.
 //
 // One micro-batch may be in flight at a time: each dispatch is followed by its combine before the
-// next dispatch is launched, on every rank, phases in the order send, receive. The launchers take
+// next dispatch is launched, on every rank, with phases in the order send, receive. Launchers take
 // the rank's LowLatencyCalls (low_latency_calls.h) and refuse any other order. Two overlapping
 // micro-batches (dispatch A, dispatch B, combine A, combine B) would add up rows of one as those of
 // the other. Captured graphs are checked when they are captured, not when they are launched.
@@ -43,14 +43,14 @@ struct LowLatencyState {
   static constexpr int ranks =
       max_ranks; ///< most ranks of an internode job; intranode uses max_ranks_of_kernels
   std::uint64_t ready[ranks]; ///< by rank: the last combine whose outputs may be loaded
-  /// By rank: the last dispatch that it has begun, stored before its first row, relaxed and
+  /// By rank: the last dispatch that the rank has begun. Stored before its first row, relaxed and
   /// unordered with the rows. For statistics only. Not set by ranks that are reached by a network:
-  /// the count of their first block precedes their rows.
+  /// their first block sends the count of rows before its rows.
   std::uint64_t begun[ranks];
   std::uint64_t sent, received; ///< own: completed dispatches, by phase
   std::uint64_t combined;       ///< own: completed combines
   std::uint64_t wait_ns[2]
-                       /// own: [dispatch, combine][rank]: total time spent waiting for that rank.
+                       /// own: [dispatch, combine][rank]: total time spent waiting for that rank
                        [ranks];
   std::uint64_t
       begin_wait_ns[ranks];     ///< own: the part of wait_ns[0] before that rank began the dispatch
@@ -99,8 +99,8 @@ struct DispatchBlocks {
   constexpr int all() const { return senders + receiving; }
 };
 inline constexpr int min_dispatch_blocks = 2;
-/// One block per token (internode: one warp per token), as far as there are SMs; at least one,
-/// which reports a count of zero when there are no tokens.
+/// One sending block per token, as far as there are SMs, then several tokens per block (internode:
+/// one per warp at a time). At least one, which reports a count of zero when there are no tokens.
 /// @param sms min_dispatch_blocks at least
 constexpr DispatchBlocks dispatch_blocks(std::int32_t tokens, int sms, Phases phases) {
   const int max_senders =

@@ -9,8 +9,8 @@ namespace shmemctl::moe {
 /// Which phase of a call a launch carries out.
 enum class Phases : std::int32_t { both, send, receive };
 
-/// What a rank has launched last, by which the launchers refuse orders that the buffers do not
-/// support. One object per rank and its buffers, used by one thread at a time.
+/// Keeps track of what a rank has launched last, so that the launchers can refuse orders that the
+/// buffers do not support. One object per rank and its buffers, used by one thread at a time.
 ///
 /// Each dispatch is followed by its combine before the next dispatch is launched. Two micro-batches
 /// in flight (dispatch A, dispatch B, combine A, combine B) are not supported: received rows are
@@ -19,8 +19,8 @@ enum class Phases : std::int32_t { both, send, receive };
 ///
 ///   dispatch (or its send, then its receive half), combine (or its send, then its receive half)
 ///
-/// A dispatch that is followed by no combine, on any rank, is abandoned with drop(). A masked rank
-/// does not change the order: it is only left out. A launch that failed does not count.
+/// A dispatch that will not be followed by a combine on any rank is abandoned with drop(). A masked
+/// rank does not change the order: it is only left out. A launch that failed does not count.
 ///
 /// In a captured graph the order is that of the capture. Replays are not seen here, so a graph has
 /// to hold whole pairs, or the caller keeps the replays in order.
@@ -41,7 +41,7 @@ public:
       step_ = Step::none;
   }
 
-  /// "" or why it is not launched now.
+  /// "", or why the call may not be launched now.
   std::string refuse_dispatch(Phases phases) const {
     if (phases == Phases::receive)
       return step_ == Step::sent ? ""

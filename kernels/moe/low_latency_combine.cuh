@@ -30,7 +30,7 @@ public:
       if (all_.output_rows != nullptr)
         output_row = all_.output_rows[choice];
     }
-    if (lane_ < shape.n_ranks && all_.output_rows == nullptr) // at the same time
+    if (lane_ < shape.n_ranks && all_.output_rows == nullptr) // in flight with the loads above
       slot = all_.slots[static_cast<std::int64_t>(token) * shape.n_ranks + lane_];
     found.rank = expert < 0 ? 0 : shape.rank_of_expert(expert);
     slot = __shfl_sync(0xffffffffu, slot, found.rank);
@@ -83,8 +83,7 @@ __device__ inline std::uint32_t wait_for_outputs(const LowLatencyCombine& all,
 /// Called by block 0: signals all ranks that this rank's outputs may be loaded. Release: the
 /// experts' stores of earlier kernels are ordered before the flag.
 /// @param is_masked of the rank that this thread serves: a masked rank is not signalled, because
-/// its
-///        rows were not taken and the buffer of their outputs holds data of another call
+///        its rows were not taken and the buffer of their outputs holds data of another call
 __device__ inline void announce_outputs(const DeviceJob& job, const LowLatencyCombine& all,
                                         std::uint64_t epoch, bool is_masked) {
   const auto rank = static_cast<std::int32_t>(threadIdx.x);
@@ -95,9 +94,9 @@ __device__ inline void announce_outputs(const DeviceJob& job, const LowLatencyCo
   device::store_release(word, epoch);
 }
 
-/// Largest block of the kernels that are launched by default: a thread has all the registers that
-/// it needs. In blocks of reduce_threads a thread has 128, keeps the rest in local memory and loads
-/// it again after each fence.
+/// Most threads of a block of the kernels that are launched by default, with which a thread has all
+/// the registers that it needs. In blocks of reduce_threads a thread has 128 registers, keeps the
+/// rest of its values in local memory and loads them again after each fence.
 inline constexpr int few_reduce_threads = 256;
 
 template <bool weighted, int max_rows, int max_threads>

@@ -12,9 +12,9 @@ __device__ inline std::int32_t buffer_of_dispatch(std::uint64_t epoch) {
   return buffer_of_epoch(epoch);
 }
 
-/// Polls until `ready()` holds. A rank for which it does not hold in time is masked; job.report is
-/// not filled, because the others go on. Nothing of a masked rank is used, even if it becomes
-/// ready: a late flag may belong to rows that were never sent to it.
+/// Polls until `ready()` holds. If it does not hold in time, the rank is masked; job.report is not
+/// filled, because the other ranks go on. Nothing of a masked rank is used, even if `ready()` holds
+/// later: a late flag may be for rows that this rank has never sent to it.
 /// @return whether the rank is ready and not masked
 template <class Ready>
 __device__ inline bool wait_or_mask(LowLatencyFlags* flags, std::int32_t rank,
@@ -33,9 +33,9 @@ __device__ inline bool wait_or_mask(LowLatencyFlags* flags, std::int32_t rank,
   return false;
 }
 /// Waits until that rank is known to have begun the dispatch, by its `begun` flag or by the count
-/// of its first block (which are unordered), or until it is masked. @return that time, by the
-/// global timer
-/// @param first the flag of its first sending block
+/// of its first block (which are unordered), or until it is masked. @return the time at which the
+/// wait ended, by the global timer
+/// @param first the flag of the rank's first sending block
 __device__ inline std::uint64_t wait_for_begin(LowLatencyFlags* flags, std::int32_t rank,
                                                std::uint64_t rank_timeout_ns, std::uint64_t epoch,
                                                const std::uint64_t* first) {
@@ -45,7 +45,7 @@ __device__ inline std::uint64_t wait_for_begin(LowLatencyFlags* flags, std::int3
   });
   return device::global_time_ns();
 }
-/// Called by one thread per rank and launch.
+/// Called by one thread per rank and launch: adds the time since `begin_ns` to the wait for `rank`.
 /// @param op 0: dispatch, 1: combine
 __device__ inline void count_wait(LowLatencyFlags* flags, int op, std::int32_t rank,
                                   std::uint64_t begin_ns) {
@@ -63,16 +63,16 @@ __device__ inline void count_block(std::uint32_t* blocks_done, std::uint32_t blo
     device::store_relaxed(counter, epoch);
   }
 }
-/// Called by all threads of the grid at their end.
+/// Called by all threads of the grid at the end of the kernel.
 __device__ inline void count_call(std::uint32_t* blocks_done, std::uint32_t blocks,
                                   std::uint64_t* counter, std::uint64_t epoch) {
   __syncthreads();
   if (threadIdx.x == 0)
     count_block(blocks_done, blocks, counter, epoch);
 }
-/// Called by all threads of the grid where a block is about to wait for other ranks: at the end of
-/// the kernel, the launch would wait until the count has reached the L2 cache. All threads must
-/// have read the counter: the block's vote on its value shows that they have.
+/// Like count_call(), but called by all threads of the grid just before their block waits for other
+/// ranks: at the end of the kernel, the launch would end only when the count has reached the L2
+/// cache. All threads must have read the counter: the block's vote on its value ensures that.
 __device__ inline void count_call_early(std::uint32_t* blocks_done, std::uint32_t blocks,
                                         std::uint64_t* counter, std::uint64_t epoch) {
   const bool all_have_read = device::Block::all(epoch != 0);

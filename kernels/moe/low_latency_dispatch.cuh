@@ -7,7 +7,7 @@
 
 namespace shmemctl::moe {
 
-inline constexpr int send_threads = 448; ///< 7168 channels, 16 each
+inline constexpr int send_threads = 448; ///< 16 channels per thread for rows of 7168 channels
 
 /// The sending side: a block, its tokens and their destinations.
 class LowLatencySender {
@@ -109,8 +109,8 @@ private:
       point_to(token, thread);
     __syncthreads();
   }
-  /// shared_.ranks of `count` tokens. One thread per choice, so that the loads are in flight
-  /// together.
+  /// Fills shared_.ranks for `count` tokens from `first` on. One thread per choice, so that the
+  /// loads are in flight together.
   __device__ void find_ranks(std::int32_t first, std::int32_t count) {
     const auto thread = static_cast<std::int32_t>(threadIdx.x);
     const auto threads = static_cast<std::int32_t>(blockDim.x);
@@ -127,7 +127,7 @@ private:
                  1u << rank_of_expert_(static_cast<std::uint32_t>(expert)));
     __syncthreads();
   }
-  /// Adds the tokens before index `token` to shared_.before, by rank.
+  /// Counts, by rank, the tokens of the run before index `token`, and adds them to shared_.before.
   __device__ void count_tokens(std::int32_t token, std::int32_t count) {
     const auto thread = static_cast<std::int32_t>(threadIdx.x);
     for (std::int32_t first = 0; first < count; first += static_cast<std::int32_t>(blockDim.x)) {
@@ -143,7 +143,7 @@ private:
     }
     __syncthreads();
   }
-  /// Called by the thread of that rank.
+  /// Sets the token's slot and destination at `rank`. Called by the thread that serves that rank.
   __device__ void point_to(std::int32_t token, std::int32_t rank) {
     const bool goes = goes_to(shared_.own_ranks, rank);
     const std::int32_t slot = goes ? shared_.before[rank] : -1;
@@ -206,7 +206,7 @@ private:
           [&](std::int32_t rank) { reinterpret_cast<uint4*>(shared_.rows[rank])[unit] = value; });
     }
   }
-  /// 16 channels per thread: eight adjacent threads share a scale, a warp has four.
+  /// 16 channels per thread: eight adjacent threads share a scale, so a warp has four scales.
   __device__ void send_fp8(std::int32_t token) const {
     const std::int32_t units = all_.shape.hidden / 16;
     const uint4* const row = row_of(token);

@@ -5,7 +5,7 @@
 // one row per token and destination rank goes into a slot that only its source rank writes, in one
 // of two buffers. To a rank that is not mapped, the row and its metadata are sent by the device
 // API's put with signal, each with a flag of its own, and one more flag holds the number of rows.
-// In combine such a rank sends its outputs, each with a flag.
+// In combine, outputs for such a rank are sent in the same way, each with a flag.
 //
 // Rows are sent as they are given: FP8 is cast before (cast.h). Ranks that do not respond are
 // masked as in low_latency.h. Puts read from the send buffers rows_out and records_out, which are

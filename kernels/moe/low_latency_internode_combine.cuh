@@ -13,7 +13,7 @@ struct TokenRows {
   const uint4* rows[max_top_k]; ///< nullptr: no such row
   float weights[max_top_k];
 };
-/// By rank: the longest time that this block has waited for one of its outputs.
+/// By rank: the longest time that this block has waited for an output of that rank.
 struct LongestWaits {
   std::uint64_t longest_ns[max_ranks];
 };
@@ -78,7 +78,7 @@ private:
             static_cast<std::size_t>(row_bytes_), all_.memory.output_signals + there + which,
             epoch_, source_rank);
   }
-  /// Row of this rank's output with that slot index.
+  /// Row in `outputs` of this rank's output with index `number` by slot.
   __device__ std::int64_t output_of(std::int64_t number) const {
     return all_.output_rows_by_slot == nullptr ? number : all_.output_rows_by_slot[number];
   }
@@ -97,7 +97,7 @@ private:
   __device__ RankMask ranks_of(std::int32_t token) const {
     return ranks_of_token(shape_, all_.experts + static_cast<std::int64_t>(token) * shape_.top_k);
   }
-  /// The token's i-th row: of a choice, or of a rank.
+  /// Finds the token's i-th row: that of its i-th choice if weighted, else that of its i-th rank.
   __device__ void find(std::int32_t token, std::int32_t i) const {
     std::int32_t rank = 0;
     list_.rows[i] = nullptr;

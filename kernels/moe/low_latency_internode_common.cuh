@@ -1,4 +1,4 @@
-// What the kernels of low_latency_internode.h share.
+// Code that the kernels of low_latency_internode.h share.
 #pragma once
 
 #include "kernels/device/signal.cuh"
@@ -22,13 +22,14 @@ public:
   __device__ bool is_masked(std::int32_t rank) const {
     return device::load_relaxed(&memory_.mapped.flags->masked[rank]) != 0;
   }
-  /// Index of a slot of `source` in that buffer at the receiving rank: of rows and metadata; of
-  /// signals times two.
+  /// Index of slot `index` of `source` in that buffer at the receiving rank, for rows and metadata;
+  /// row_signals has two words per slot.
   __device__ std::int64_t slot(std::int32_t buffer, std::int32_t source, std::int32_t index) const {
     return static_cast<std::int64_t>(buffer) * shape_.max_rows() +
            fixed_slot(shape_, source, index);
   }
-  /// Index of an output that `rank` returns for a slot, at the source rank: of rows and signals.
+  /// Index of output `which` of slot `index` of `rank`, with `of_row` outputs per slot: for outputs
+  /// by source rank, and for returned outputs and their signals by the rank that returns them.
   __device__ std::int64_t output_slot(std::int32_t rank, std::int32_t index, std::int32_t of_row,
                                       std::int32_t which) const {
     return static_cast<std::int64_t>(fixed_slot(shape_, rank, index)) * of_row + which;
@@ -40,7 +41,7 @@ private:
   const LowLatencyInternodeMemory& memory_;
 };
 
-/// As count_call(), across nodes.
+/// As count_call(), for internode kernels; also compiles for host threads.
 __device__ inline void count_internode_call(std::uint32_t* blocks_done, std::uint32_t blocks,
                                             std::uint64_t* counter, std::uint64_t epoch) {
   device::Block::sync();

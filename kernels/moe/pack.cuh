@@ -58,15 +58,15 @@ public:
 
 private:
   __device__ std::int32_t rows() const { return shared_.first[ranks_limit]; }
-  /// Slot of a received row. Without a loop over the ranks: it would be unrolled
-  /// at each of its uses, and a kernel of a few microseconds waits for nothing but its own code.
+  /// Slot of a received row. A loop over many ranks would be unrolled at each use of the function,
+  /// and the run time of such a short kernel is mostly that of fetching its instructions.
   __device__ std::int32_t slot_of(std::int32_t row) const {
     std::int32_t source = 0;
     if constexpr (ranks_limit <= 8) {
 #pragma unroll
       for (int rank = 1; rank < ranks_limit; ++rank)
         source += shared_.first[rank] <= row ? 1 : 0;
-    } else { // the last expert that begins at or before it
+    } else { // binary search for the last source whose first row is not after `row`
 #pragma unroll
       for (int step = ranks_limit / 2; step > 0; step /= 2)
         source += shared_.first[source + step] <= row ? step : 0;
@@ -77,7 +77,8 @@ private:
     return reinterpret_cast<const std::uint32_t*>(records_) +
            static_cast<std::int64_t>(slot_of(row)) * layout_.words();
   }
-  /// The expert here of the i-th choice of all rows; no_expert if it is another rank's.
+  /// The local expert of the i-th choice, counted over all rows; no_expert if the choice is an
+  /// expert of another rank.
   __device__ std::int32_t read_expert(std::int32_t i) const {
     return static_cast<std::int32_t>(
         record_of(i / all_.shape.top_k)[layout_.experts() + i % all_.shape.top_k]);
@@ -88,7 +89,7 @@ private:
     return count > 0 ? count : 0; // a masked rank has sent no count
   }
   __device__ void find_sources() {
-    if (thread_ < 32) { // by lanes: loads that wait for each other take a microsecond
+    if (thread_ < 32) { // in parallel: loads that wait for each other take a microsecond
       constexpr int each = ranks_limit <= 32 ? 1 : ranks_limit / 32;
       std::int32_t counts[each], own_rows = 0;
 #pragma unroll
@@ -103,7 +104,7 @@ private:
       }
       if (thread_ == 31) // the end of the last source's rows
         shared_.first[ranks_limit] = before;
-    } else if (thread_ == 32) { // one thread of a block: all of them would queue for the word
+    } else if (thread_ == 32) { // one thread of each block: loads by all would queue for the word
       shared_.received = device::load_relaxed(&all_.memory.flags->received);
     }
 #pragma unroll 1
@@ -195,15 +196,15 @@ private:
                                           static_cast<std::int64_t>(slot_of(row)) *
                                               all_.shape.value_bytes(format_of(all_.scales)));
   }
-  /// The packed rows: after the earlier rows of the same experts. Reports them to the token's
-  /// source rank.
+  /// Finds the packed rows of a row, which come after the earlier rows of the same experts, and
+  /// reports them to the token's source rank.
   __device__ void find_output_rows(std::int32_t row) {
     const std::int32_t top_k = all_.shape.top_k;
     if (thread_ < top_k) {
       const std::int32_t choice = row * top_k + thread_;
       const std::int32_t expert = choice < cached_choices ? kept_[choice] : read_expert(choice);
       shared_.experts[thread_] = expert;
-      if (expert != no_expert) { // a token chooses each at most once
+      if (expert != no_expert) { // a token chooses each expert at most once
         choice_[expert] = thread_ + 1;
         shared_.output_rows[thread_] = offsets_[expert];
       }
@@ -223,12 +224,12 @@ private:
       *output_row_at_source_ = shared_.output_rows[thread_];
     }
   }
-  /// An earlier row's choice of an expert that the present row has chosen, too.
+  /// Counts an earlier row's choice of `expert` if the present row has chosen this expert, too.
   __device__ void count_before(std::int32_t expert) const {
     if (expert != no_expert && choice_[expert] != 0)
       atomicAdd(&shared_.output_rows[choice_[expert] - 1], 1);
   }
-  /// Each piece of the row is loaded once.
+  /// Copies a row and its metadata to all its packed rows. Each piece is loaded once.
   __device__ void copy(std::int32_t row) const {
     const std::int32_t value_bytes = all_.shape.value_bytes(format_of(all_.scales));
     const uint4* const values = values_of(row);
@@ -255,9 +256,9 @@ private:
   Shared& shared_;
   MetadataLayout layout_;
   std::int32_t local_;
-  std::int32_t* offsets_; ///< by local expert: first its count
-  std::int32_t* choice_;  ///< by local expert: which choice of the present row it is, from 1
-  std::int16_t* kept_;    ///< by choice: the expert
+  std::int32_t* offsets_; ///< by local expert: at first its count, then its first packed row
+  std::int32_t* choice_;  ///< by local expert: its choice in the present row, from 1; 0: none
+  std::int16_t* kept_;    ///< by choice, counted over all rows: the local expert
   std::int32_t thread_, threads_;
   uint4 first_{}; ///< first part of the present row
   std::int32_t* output_row_at_source_ =

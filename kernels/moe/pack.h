@@ -1,6 +1,6 @@
-// Packs the rows that a low-latency dispatch has received per expert (src/model/moe/plan.h):
+// Packs, by expert, the rows that a low-latency dispatch has received (src/model/moe/plan.h):
 // experts in order, the rows of an expert by source rank, then token. A row still crosses the link
-// once; it is copied on its GPU to each of its experts. No CUDA header.
+// once; the receiving GPU copies it for each of its experts. No CUDA header.
 #pragma once
 
 #include <cstddef>
@@ -25,14 +25,13 @@ struct PackedMemory {
   std::int32_t* counts;  ///< [local experts]: number of rows
   std::int32_t* offsets; ///< [local experts + 1]: first row of each expert, and the end
   /// Symmetric, [max_tokens][top_k]: for each expert of this rank's tokens, the packed row on the
-  /// rank of that expert. These ranks write it; combine orders it by its flag.
+  /// rank of that expert. The experts' ranks write it; the flag of combine orders these stores.
   ///
-  /// One buffer suffices: rank R writes here after it has received this dispatch from this rank,
-  /// which began it only after its combine before had completed.
+  /// One buffer suffices: rank R writes here after it has received a dispatch from this rank, which
+  /// began that dispatch only after its previous combine had completed.
   std::int32_t* output_rows;
-  /// For source ranks that are not mapped, to which this rank sends the outputs itself.
-  /// [max_rows][top_k], by slot: the packed row of each expert. nullptr: all source ranks are
-  /// mapped.
+  /// [max_rows][top_k], by slot: the packed row of each expert, for source ranks that are not
+  /// mapped, to which this rank sends the outputs. nullptr: all source ranks are mapped.
   std::int32_t* output_rows_by_slot = nullptr;
 };
 
@@ -45,8 +44,9 @@ struct PackArguments {
   PackedMemory packed;
   int sms;
 };
-/// Blocks of a launch that may use `sms` SMs. The GPU places blocks on idle SMs first, so two
-/// blocks per SM (a block is bound by latency) are launched only if it may use all SMs of the GPU.
+/// Blocks of a launch that may use `sms` SMs. Two blocks per SM are faster, because a block is
+/// bound by latency, but the GPU places blocks on idle SMs first. So they are launched only if the
+/// launch may use all SMs of the GPU.
 constexpr int pack_blocks(int sms, int sms_of_gpu) {
   return sms < sms_of_gpu ? sms : sms * pack_blocks_per_sm;
 }

@@ -32,8 +32,8 @@ __device__ inline void raise_shared(std::uint64_t* at, std::uint64_t value) {
 #endif
 }
 
-/// Called by one thread per rank and launch: adds `ns` to the time spent waiting for it.
-/// @param what 0: for it to enter the call or to send its counts; 1: for its rows
+/// Called by one thread per rank and launch: adds `ns` to the time spent waiting for that rank.
+/// @param what 0: for the rank to enter the call or to send its counts; 1: for its rows
 __device__ inline void add_wait(const InternodeShape& shape, const InternodeMemory& memory,
                                 std::int32_t me, int what, std::int32_t rank, std::uint64_t ns) {
   const std::int32_t local = rank - shape.first_rank_of_node(me);
@@ -46,9 +46,9 @@ __device__ inline void add_wait(const InternodeShape& shape, const InternodeMemo
 /// One call, as seen by the ranks of a rail.
 ///
 /// The buffers at a peer are safe to overwrite in call e once that peer has entered call e: it has
-/// then read the rows and sums of all earlier calls. So a rank sends only after the flags of its
-/// whole rail. This rank's send buffers are safe to overwrite as well: a peer that has entered call
-/// e has received everything of the calls before.
+/// then read the rows and sums of all earlier calls. So a rank sends only after it has seen the
+/// flags of its whole rail. This rank's send buffers are then safe to overwrite as well: a peer
+/// that has entered call e has received everything that was sent in earlier calls.
 class Rails {
 public:
   __device__ Rails(const DeviceJob& job, const InternodeShape& shape, const InternodeMemory& memory,
@@ -69,7 +69,7 @@ public:
     return shape_.peer_index(peer_node(peer), node_);
   }
 
-  /// Called once, by all threads of the grid: this rank has entered the call.
+  /// Called once, by all threads of the grid: tells the rail that this rank has entered the call.
   __device__ void announce() const {
     if (blockIdx.x != 0)
       return;

@@ -12,7 +12,7 @@ class TokenCounts {
 public:
   static constexpr std::int32_t segment_threads = token_segment_threads;
 
-  /// The shared memory that it needs: counts by thread, and sums by segment.
+  /// The shared memory that it needs, in 32-bit words: counts by thread, and sums by segment.
   static SHMEMCTL_HOST_DEVICE constexpr std::int32_t words(std::int32_t columns,
                                                            std::int32_t threads) {
     return token_count_words(columns, threads);
@@ -27,7 +27,7 @@ public:
     end_ = begin_ + each < tokens ? begin_ + each : tokens;
   }
 
-  /// Called by all threads: counts, so that each() and total() may be used.
+  /// Called by all threads: counts the tokens; each() and total() may be used afterwards.
   /// @param each_column calls its second argument with each column of the token
   template <class EachColumn>
   __device__ void count(const EachColumn& each_column) const {

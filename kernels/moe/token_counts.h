@@ -27,13 +27,14 @@ struct PackedCounts {
   }
 
 private:
-  /// Bit i to bit 16 * i.
+  /// Moves bit i to bit 16 * i.
   SHMEMCTL_HOST_DEVICE static constexpr std::uint64_t spread(std::uint64_t bits) {
     return (bits | bits << 15 | bits << 30 | bits << 45) & 0x0001000100010001u;
   }
 };
 
-/// Division of a number below 65536 by one that is known before, up to 65536: a multiplication.
+/// Division of a number below 65536 by a divisor of at most 65536 that is known in advance: a
+/// multiplication.
 class QuickDivision {
 public:
   SHMEMCTL_HOST_DEVICE constexpr explicit QuickDivision(std::int32_t divisor)
@@ -49,7 +50,7 @@ private:
 /// Threads whose counts are added up by one thread.
 inline constexpr std::int32_t token_segment_threads = 32;
 
-/// The words that a block of `threads` needs: counts by thread, and sums by segment.
+/// The 32-bit words that a block of `threads` needs: counts by thread, and sums by segment.
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t token_count_words(std::int32_t columns,
                                                               std::int32_t threads) {
   return columns * (threads + (threads + token_segment_threads - 1) / token_segment_threads + 1);

@@ -20,7 +20,7 @@ __device__ inline std::uint32_t bits_of_number(std::int32_t number) {
   return static_cast<std::uint32_t>(number);
 }
 
-/// The scales' part of a record: `word` of MetadataLayout::scale_words.
+/// Word `word` of the scales of a record, less than MetadataLayout::scale_words.
 __device__ inline std::uint32_t scale_word(const Shape& shape, Scales kind, const float* scales,
                                            std::int32_t word) {
   if (kind != Scales::ue8m0)
@@ -48,7 +48,7 @@ __device__ inline std::uint32_t record_word(const Shape& shape, Scales kind,
          : word == layout.token() ? bits_of_number(row.token)
                                   : 0;
 }
-/// Called by all threads of the scope.
+/// Writes the metadata of a row at `rank`. Called by all threads of the scope.
 template <class Scope>
 __device__ inline void write_record(const Shape& shape, Scales kind, const MetadataLayout& layout,
                                     const TokenRow& row, std::int32_t rank, std::byte* to) {

@@ -1,4 +1,4 @@
-// Casts of several numbers at a time, by the processor's instructions: to the bit as
+// Casts of several numbers at a time by the GPU's instructions, with bitwise the same results as
 // src/model/moe/number_formats.h.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace shmemctl::moe {
 
-/// The first one in the lower byte.
+/// Two numbers as e4m3, the first one in the lower byte.
 __device__ inline std::uint32_t e4m3_pair(float first, float second) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
   std::uint16_t pair;
@@ -66,7 +66,7 @@ struct EightFloats {
       most = fmaxf(most, fabsf(value));
     return most;
   }
-  /// value * factor as e4m3, too large ones as 448.
+  /// The products value * factor as e4m3; those that are too large become the largest number, 448.
   __device__ uint2 as_e4m3(float factor) const {
     std::uint32_t phases[4];
 #pragma unroll
@@ -76,7 +76,7 @@ struct EightFloats {
   }
 };
 
-/// Lanes that have a group of channels with one scale together, eight channels each.
+/// Number of lanes that together hold a group of channels with one scale, eight channels each.
 inline constexpr int lanes_per_scale = channels_per_scale / 8;
 
 /// The largest value in the calling lane's group of lanes; called by whole groups.
