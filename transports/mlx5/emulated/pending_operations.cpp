@@ -57,8 +57,8 @@ bool PendingOperations::is_atomic(std::size_t at) const {
 
 Outcome PendingOperations::execute_at(std::size_t at, const Execute& execute,
                                       PendingOperation& failed) {
-  // Before an atomic, execute the earlier WRITEs and atomics, of which an earlier atomic goes
-  // first.
+  // Executes what must precede an atomic: earlier atomics in order, each after its own WRITEs, then
+  // the remaining earlier WRITEs, the latest first.
   while (is_atomic(at)) {
     std::size_t before = at;
     for (std::size_t i = 0; i < at; ++i)
