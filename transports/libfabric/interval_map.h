@@ -14,8 +14,8 @@ template <class Value>
 class Areas {
 public:
   void add(const std::byte* base, std::size_t size_bytes, Value value) {
-    areas_.emplace(base,
-                   Area{size_bytes, std::move(value)}); // inserted after areas with the same start
+    areas_.emplace(
+        base, Area{size_bytes, std::move(value)}); // placed after ranges that have the same start
     longest_bytes_ = std::max(longest_bytes_, size_bytes);
   }
   /// Removes the newest range that starts at `base`, if there is one.

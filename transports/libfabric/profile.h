@@ -68,9 +68,8 @@ struct ProviderChoice {
 };
 
 /// The providers to try, best first.
-/// @param provider value of the option: a profile's name, or libfabric's name of a provider; ""
-/// means
-///                 any
+/// @param provider value of the option: a profile's name, or libfabric's name of a provider; "" for
+///                 any provider
 /// @param profile  value of the option; "" means the provider's own profile
 std::vector<ProviderChoice> provider_choices(const std::string& provider,
                                              const std::string& profile);

@@ -226,8 +226,7 @@ void Rail::take(const void* entries, std::size_t count) {
 }
 
 void Rail::complete(Operation& operation) {
-  static_cast<void>(
-      operation.state.load(std::memory_order_acquire)); // to see the members set before
+  static_cast<void>(operation.state.load(std::memory_order_acquire)); // acquires the other members
   if (operation.kind == OperationKind::receive)
     return received(operation);
   if (--operation.events > 0)

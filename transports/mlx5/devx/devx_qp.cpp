@@ -176,7 +176,7 @@ const verbs::GidEntry& DevxQp::gid_for(const PeerInfo& peer) const {
 void DevxQp::move_to(rc::QpState state, const WirePath& path) {
   const std::uint32_t qpn = local_.qpn;
   switch (state) {
-  case rc::QpState::reset: // the state in which a QP is created
+  case rc::QpState::reset: // a new QP is in this state
     break;
   case rc::QpState::init:
     port_.device.modify(queue_pair_, to_init_command(qpn, path.port), "move a QP to INIT");

@@ -195,7 +195,7 @@ std::unique_ptr<HcaQp> EmulatedHca::create_queue(const QpOptions& options) {
                 std::to_string(options.wqebbs) + " WQEBBs exceed the limit",
                 "create queues of at most " + std::to_string(max_emulated_wqebbs) + " WQEBBs");
   const Held held(*this);
-  queues_.reserve(queues_.size() + 1); // nothing throws from here on
+  queues_.reserve(queues_.size() + 1); // so that push_back() below cannot throw
   auto queue = std::make_unique<EmulatedHcaQp>(*this, options, next_qpn_++ & 0xffffff);
   queues_.push_back(queue->device_.get());
   return queue;

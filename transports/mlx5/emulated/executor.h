@@ -19,8 +19,7 @@ namespace shmemctl::mlx5 {
 struct BytePiece {
   std::byte* bytes;
   std::size_t size_bytes;
-  bool is_gpu =
-      false; ///< whether it is GPU memory, which only a transport that can copy it accesses
+  bool is_gpu = false; ///< GPU memory, which only a transport that can copy it may access
 };
 
 /// Executes the operations of one QP at its peer, in call order: a later operation is not visible
