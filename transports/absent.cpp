@@ -6,7 +6,7 @@ namespace shmemctl {
 
 namespace {
 
-/// No other transport's local_info() begins so.
+/// The beginning of the local_info() of an AbsentTransport, and of no other transport.
 constexpr std::string_view mark = "absent\n";
 
 } // namespace

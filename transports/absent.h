@@ -1,4 +1,4 @@
-// Stands in for a transport that this program was built without: reaches no PE, and says why.
+// Replaces a transport that this program was built without: it reaches no PE, and says why.
 #pragma once
 
 #include <memory>
@@ -39,12 +39,12 @@ private:
   std::string name_, reason_, fix_;
 };
 
-/// What the make function of a transport returns in a build without it.
+/// The result of a transport's make function in a build without that transport.
 std::unique_ptr<Transport> not_built(const TransportRow& row);
 
-/// The reason given by the first PE whose program lacks that transport, with its number. Such a
-/// transport connects no PE at all: the others' collective calls would not be matched where it is
-/// missing.
+/// The reason given by the first PE whose program lacks the transport, with the PE's number. If one
+/// PE lacks the transport, no PE connects it, since that PE would not take part in the collective
+/// calls of the others.
 /// @param info result of local_info() on each PE
 std::optional<std::string> missing_somewhere(const std::vector<std::string>& info);
 

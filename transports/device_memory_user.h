@@ -1,4 +1,4 @@
-// What the runtime asks of a transport whose NICs may access GPU memory (GPUDirect RDMA).
+// Interface of transports whose NICs may access GPU memory (GPUDirect RDMA).
 #pragma once
 
 #include <cstddef>
@@ -9,28 +9,28 @@
 
 namespace shmemctl {
 
-/// Whether and how a transport's NICs reach memory of a device.
+/// Whether and how a transport's NICs access the memory of a GPU.
 struct DeviceReach {
   std::string method; ///< "dma-buf", "peer memory"; "" if the NICs cannot access it
-  std::string reason; ///< why not: one clause
+  std::string reason; ///< why they cannot, in one clause
 };
 
-/// Second interface of transports whose NICs may access GPU memory. Used after connect(), and
-/// before such regions are set.
+/// A second interface, besides Transport. The runtime uses it after connect(), before it sets
+/// regions of GPU memory.
 class DeviceMemoryUser {
 public:
   virtual ~DeviceMemoryUser() = default;
-  /// Tries to register [base, base + size_bytes), whole pages, and deregisters it again.
+  /// Tries to register [base, base + size_bytes), a number of whole pages, and deregisters it.
   virtual DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
                                         std::byte* base, std::size_t size_bytes) = 0;
-  /// Only if all PEs can: from now on that region is GPU memory on all PEs. Local memory of
-  /// operations may be in it. The caller requests no atomics on it, and no signals with
-  /// SignalOp::add.
+  /// Declares that the region is GPU memory on all PEs from now on; called only if all PEs can
+  /// register theirs. Local memory of operations may be in the region. The caller requests no
+  /// atomics on it, and no signals with SignalOp::add.
   virtual void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) = 0;
-  /// Deregisters the region before its memory is freed. No operation is in flight.
+  /// Deregisters the region before its memory is freed. No operation on it may be in flight.
   virtual void drop_device_region(int region) = 0;
-  /// Whether its NICs order a signal after its payload in GPU memory by themselves. Otherwise the
-  /// caller requests no signals there.
+  /// Whether the NICs order a signal after its payload in GPU memory without help. If not, the
+  /// caller requests no signals in GPU memory.
   virtual bool signals_device_memory() const { return true; }
 };
 

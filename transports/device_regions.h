@@ -25,8 +25,8 @@ public:
     memory_of_.erase(region);
     regions_.fetch_and(~(1u << region), std::memory_order_release);
   }
-  /// The device whose memory the region is; nullptr: host memory. Records the extent of a GPU's
-  /// region.
+  /// The GPU that owns the region's memory; nullptr for host memory. Records the extent of a region
+  /// of GPU memory.
   std::shared_ptr<const DeviceMemory> learn(const RegionView& view) {
     const std::lock_guard lock(mutex_);
     const auto found = memory_of_.find(view.region);
@@ -39,7 +39,7 @@ public:
   bool has(int region) const {
     return (regions_.load(std::memory_order_acquire) >> region & 1) != 0;
   }
-  /// Whether the address is in such a region.
+  /// Whether the address is in a region of GPU memory.
   bool hold(const void* address) const {
     const std::uint32_t regions = regions_.load(std::memory_order_acquire);
     const auto place = reinterpret_cast<std::uintptr_t>(address);
@@ -56,7 +56,7 @@ private:
   std::mutex mutex_;
   std::map<int, std::shared_ptr<const DeviceMemory>> memory_of_; ///< by region
   RegionTable views_;
-  std::atomic<std::uint32_t> regions_{0}; ///< a bit for each
+  std::atomic<std::uint32_t> regions_{0}; ///< one bit for each region of GPU memory
 };
 
 } // namespace shmemctl

@@ -1,5 +1,5 @@
-// Bases of transports that pass operations on to another one: a derived class overrides only what
-// it changes.
+// Base classes of transports that pass operations on to another transport. A derived class
+// overrides only what it changes.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace shmemctl {
 
-/// Forwards every function of Transport to the transport below, with three exceptions: what lets a
-/// caller bypass a transport (is_load_store(), has_direct_atomics(), for_host_memory()) would
-/// bypass what the derived class changes, so that it offers that only by overriding it. A class
-/// that changes atomics overrides both atomic() and post_atomic().
+/// Forwards every function of Transport to the transport below, except for is_load_store(),
+/// has_direct_atomics() and for_host_memory(): they allow a caller to bypass a transport, and so
+/// the changes that the derived class makes. A derived class that allows this overrides them. A
+/// class that changes atomics overrides both atomic() and post_atomic().
 class ForwardingTransport : public Transport {
 public:
   const char* name() const override { return below_.name(); }
@@ -77,12 +77,12 @@ protected:
   Transport& below() const { return below_; }
 
 private:
-  std::unique_ptr<Transport> owned_; ///< nullptr if another owns the transport below
+  std::unique_ptr<Transport> owned_; ///< nullptr if this object does not own the transport below
   Transport& below_;
 };
 
-/// The same over a transport that its owner connects and gives its regions: what sets a transport
-/// up does nothing here.
+/// The same over a transport that its owner connects and whose regions its owner sets: the
+/// functions that set a transport up do nothing here.
 class ForwardingOperations : public ForwardingTransport {
 public:
   void use_nics(const std::vector<HcaPort>&) override {}
@@ -92,7 +92,7 @@ public:
   void set_keys(int, const std::vector<std::string>&) override {}
   void add_local(void*, std::size_t) override {}
   void remove_local(void*) override {}
-  /// No traffic: the owner of the transport below counts it.
+  /// Empty: the owner of the transport below reports its traffic.
   std::vector<NicTraffic> traffic() const override { return {}; }
 
 protected:

@@ -9,7 +9,7 @@ namespace shmemctl {
 
 namespace {
 
-/// One PE is the whole job.
+/// The exchange of a job of one PE.
 class OwnExchange final : public Exchange {
 public:
   std::vector<std::string> allgather(const std::string& own) override { return {own}; }
@@ -20,7 +20,7 @@ public:
 
 constexpr std::size_t page_bytes = 4096;
 
-/// What operations are done on; pages of its own, as registration has it.
+/// The memory of the test operations. It has whole pages, since memory is registered in pages.
 struct alignas(page_bytes) Memory {
   std::byte source[page_bytes];
   std::byte target[page_bytes];
@@ -80,7 +80,7 @@ void signal(Transport& transport, Memory& memory) {
 Loopback run_loopback(Transport& transport, const std::vector<HcaPort>& nics, double timeout_s) {
   const auto memory = std::make_unique<Memory>();
   const PeerLocation me{0, 1, 1, transport.local_info()};
-  // Asked as of two nodes: within one, a transport may leave the PE to shared memory.
+  // The PE is its own peer, on the same node.
   const Reach reach = transport.reach(me, me);
   if (reach.capabilities == 0)
     return {reach.reason, ""};

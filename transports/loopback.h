@@ -14,9 +14,10 @@ struct Loopback {
 };
 
 /// Connects `transport` (just made, for a job of one PE) to this PE, and checks each kind of
-/// operation on memory of its own: put, get, atomic addition if it has those, put with signal.
-/// @param nics for use_nics(); none: the transport's own choice
-/// @throw Error (unavailable) if it can be used and fails; (finding) for bytes that arrived wrong
+/// operation on memory that it allocates: put, get, atomic addition if supported, put with signal.
+/// @param nics ports for use_nics(); if empty, the transport chooses
+/// @throw Error (unavailable) if the transport can be used but fails; Error (finding) if bytes
+/// arrive wrong
 Loopback run_loopback(Transport& transport, const std::vector<HcaPort>& nics, double timeout_s);
 
 } // namespace shmemctl

@@ -1,4 +1,5 @@
-// The regions that operations may name, by number: read by many threads while one sets a new view.
+// The regions that operations may address, by number. Many threads read the table while one sets a
+// new view.
 #pragma once
 
 #include <array>
@@ -22,8 +23,8 @@ inline const char* region_name(int region) {
   return at < names.size() ? names[at] : "a buffer";
 }
 
-/// A heap grows while other threads communicate, so a view is immutable: a new one replaces it, and
-/// old ones are kept, since another thread may be reading them. A heap grows only a few times.
+/// A heap may grow while other threads communicate, so views are immutable: a new view replaces an
+/// old one, which is kept since another thread may be reading it. A heap grows only a few times.
 class RegionTable {
 public:
   static constexpr std::size_t capacity = 16;
@@ -34,7 +35,7 @@ public:
     current_[static_cast<std::size_t>(region.region)].store(&views_.back(),
                                                             std::memory_order_release);
   }
-  /// An empty view if there is none of that number; numbers from `capacity` on have none.
+  /// The view of a region; an empty view if none was set, or if `number` is not below `capacity`.
   const RegionView& operator[](std::size_t number) const {
     static const RegionView empty{};
     const RegionView* view =
@@ -48,8 +49,8 @@ private:
   std::array<std::atomic<const RegionView*>, capacity> current_{};
 };
 
-/// The mapped address of `address`. Throws Error (unavailable) for a PE whose part is not mapped
-/// here, which reach() has refused.
+/// The mapped address of `address`. Throws Error (unavailable) if the PE's part is not mapped here;
+/// callers do not name such a PE, since reach() refuses it.
 /// @param transport for the message: "shm"
 inline std::byte* mapped_address(const RegionTable& regions, const RemoteAddress& address,
                                  const char* transport) {

@@ -31,7 +31,7 @@ constexpr bool has_ucx = true;
 constexpr bool has_ucx = false;
 #endif
 
-/// Options of every transport that creates RC queue pairs, and those of one of them.
+/// Options of all transports that create RC queue pairs, followed by those of one transport.
 std::vector<std::string> rc_options(const std::vector<std::string>& own) {
   std::vector<std::string> all = {
       "IB_GID_INDEX",      "IB_ROCE_VERSION_NUM", "IB_SL",
@@ -43,7 +43,7 @@ std::vector<std::string> rc_options(const std::vector<std::string>& own) {
   return all;
 }
 
-/// The same for those that post mlx5 WQEs themselves.
+/// The same for transports that post mlx5 WQEs themselves.
 std::vector<std::string> mlx5_options(const std::vector<std::string>& own) {
   std::vector<std::string> all =
       rc_options({"MLX5_DEVICE", "EMULATED_HCA_OVER", "EMULATED_HCA_PLACEMENT", "QP_DEPTH",
@@ -55,7 +55,8 @@ std::vector<std::string> mlx5_options(const std::vector<std::string>& own) {
 std::vector<TransportRow> make_rows() {
   using namespace transport_use;
   constexpr unsigned network = remote | automatic | carrier;
-  // RDMA comes before what runs over TCP as well, of which libfabric's puts are the simpler ones.
+  // RDMA transports come before those that also run over TCP. Of those, libfabric comes first,
+  // since its puts are simpler.
   // clang-format off
   return {
       {"shm", "loads and stores into memory that PEs of a node share", carrier, TransportNics::none, {},
@@ -115,7 +116,7 @@ std::unique_ptr<Transport> make_transport(const std::string& name, const Transpo
   return row->make(setup);
 }
 
-// What the option table needs of the registry (src/base/options.h).
+// The transports that the option table offers (src/base/options.h).
 TransportChoices transport_choices() {
   return {transport_names(0), transport_names(transport_use::remote),
           transport_names(transport_use::automatic), transport_names(transport_use::carrier)};

@@ -14,7 +14,7 @@
 
 namespace shmemctl {
 
-/// The job, as a transport is constructed for it.
+/// What a transport needs to know of the job when it is constructed.
 struct TransportSetup {
   int pe = 0;
   int n_pes = 1;
@@ -24,32 +24,32 @@ struct TransportSetup {
   double timeout_s = 60;       ///< limit of every wait; then health->give_up(step, peer)
 };
 
-/// A port of a NIC, by the name that the node model has for it.
+/// A port of a NIC, under the name that the node model uses.
 struct HcaPort {
   std::string device; ///< "mlx5_0", "rxe0"; for libfabric and UCX over TCP the interface, "eth0"
   int port = 1;
   bool operator==(const HcaPort&) const = default;
 };
 
-/// What joins two PEs: a port here and one there. A device without a name: the transport does not
-/// tell.
+/// The ports that connect two PEs: one of this PE and one of the peer. An empty device name means
+/// that the transport does not tell which port it uses.
 struct NicPair {
   HcaPort local, remote;
   bool operator==(const NicPair&) const = default;
 };
 
-/// What a transport claims to have moved through a port: payload bytes, to be compared with the
-/// port's own counters.
+/// The payload bytes that a transport has moved through a port by its own count, to be compared
+/// with the port's counters.
 struct NicTraffic {
   HcaPort nic;
   std::uint64_t put_bytes = 0, get_bytes = 0, operations = 0;
-  /// Long transfers only, if the transport counts them: their bytes, and for how long any of them
-  /// was in flight.
+  /// The same for long transfers only, if the transport counts them: their bytes, and the time
+  /// during which at least one of them was in flight.
   std::uint64_t long_bytes = 0, long_ns = 0;
 };
 
-/// Collective exchange of what connections need. Every PE of the job makes the same calls, even
-/// with nothing to send. Throws Error when the job fails.
+/// Collective exchange of the data that connections need. Every PE of the job makes the same
+/// calls, even if it has nothing to send. Throws Error when the job fails.
 class Exchange {
 public:
   virtual ~Exchange() = default;
@@ -70,23 +70,23 @@ enum Capability : unsigned {
 
 struct Reach {
   unsigned capabilities = 0; ///< 0: not reachable
-  std::string reason;        ///< why not, or by which path: one clause
+  std::string reason;        ///< why the peer is not reachable, or by which path it is: one clause
 };
 
-/// Location of a PE, as far as transports need it.
+/// The location of a PE.
 struct PeerLocation {
   int pe = 0;
-  std::uint64_t node_id = 0;    ///< virtual node: equal means "same node"
-  std::uint64_t machine_id = 0; ///< real machine
+  std::uint64_t node_id = 0;    ///< virtual node; PEs of one node have the same value
+  std::uint64_t machine_id = 0; ///< physical machine
   std::string transport_info;   ///< local_info() of this transport on that PE
 };
 
-/// Memory that operations may name. Offsets are the same on all PEs.
+/// Memory that operations may address. Offsets are the same on all PEs.
 struct RegionView {
   int region = 0; ///< 0 internal, 1 heap, 2 static data; later: user buffers
   std::byte* base = nullptr;
   std::size_t size_bytes = 0;
-  /// By PE: where that PE's part is mapped here; nullptr if it is not.
+  /// By PE: the address at which its part is mapped in this process; nullptr if it is not mapped.
   std::vector<std::byte*> mapped;
 };
 
@@ -98,7 +98,7 @@ struct RemoteAddress {
 
 struct AtomicRequest {
   AtomicRequest() = default;
-  /// Member by member, so that compilers see constants through it.
+  /// Initializes each member separately, so that compilers can propagate constants.
   constexpr AtomicRequest(AtomicOp what, std::uint8_t size, std::uint64_t value = 0,
                           std::uint64_t expected = 0)
       : op(what), size_bytes(size), operand(value), compare(expected) {}
@@ -107,31 +107,33 @@ struct AtomicRequest {
   std::uint64_t operand = 0, compare = 0;
 };
 
-/// Operations are issued on a context (a small number; 0 is the default one), are complete at the
-/// target after quiet() on that context, and are ordered towards a PE by fence(). All throw Error
-/// (unavailable) that names the device, the port, the peer and the completion's status.
+/// Operations are issued on a context (a small number; 0 is the default context). They are complete
+/// at the target after quiet() on that context; fence() orders them towards each PE. All functions
+/// throw Error (unavailable) that names the device, the port, the peer and the completion's status.
 ///
-/// Life: constructor (opens the library, finds devices; does not throw for what is not there) ->
-/// local_info() -> reach() -> use_nics() -> connect() -> set_region(), set_keys() for each region
-/// -> operations -> destructor. Thread safety: different contexts may be used by different threads
-/// at once; one context by one thread at a time. set_region(), set_keys(), add_local(),
-/// remove_local() and progress() may be called while others are at work.
+/// Order of calls: constructor (opens the library and finds devices; does not throw if they are
+/// missing) -> local_info() -> reach() -> use_nics() -> connect() -> set_region(), set_keys() for
+/// each region -> operations -> destructor. Thread safety: different contexts may be used by
+/// different threads at once, one context by one thread at a time. set_region(), set_keys(),
+/// add_local(), remove_local() and progress() may be called while other threads communicate.
 class Transport {
 public:
   virtual ~Transport() = default;
   virtual const char* name() const = 0; ///< "shm", "ibrc", ...
 
-  /// What peers need to decide on a connection and to make it; at most 1 KiB. A transport that
-  /// cannot be used here says why, in a form that its own reach() understands.
+  /// The data that peers need to decide whether to connect, and to connect; at most 1 KiB. If the
+  /// transport cannot be used here, the string contains the reason, in a form that its own reach()
+  /// understands.
   virtual std::string local_info() = 0;
   virtual Reach reach(const PeerLocation& me, const PeerLocation& peer) const = 0;
-  /// The ports that this PE shall use, best first, as the mapping chose them; not called if there
-  /// is no choice. Throws Error (unavailable) for one that cannot be used.
+  /// Sets the ports that this PE uses, best first, as the mapping chose them; not called if there
+  /// is no choice. Throws Error (unavailable) for a port that cannot be used.
   virtual void use_nics(const std::vector<HcaPort>& nics) { static_cast<void>(nics); }
-  /// Collective. `peers`: those with a nonzero reach(), including this PE.
+  /// Collective.
+  /// @param peers the PEs for which reach() returned capabilities, including this PE
   virtual void connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                        const Deadline& deadline) = 0;
-  /// Whether peers need keys for regions: then each set_region() is followed by an exchange.
+  /// Whether peers need keys for regions: if so, the caller exchanges them after each set_region().
   virtual bool has_keys() const { return false; }
   /// Called when a region has been created, has grown, or has changed its mappings. The previous
   /// extent stays usable. Returns the key that peers need to access this PE's part; at most 4 KiB.
@@ -141,26 +143,27 @@ public:
     static_cast<void>(region);
     static_cast<void>(keys);
   }
-  /// Memory of this PE outside of the regions that is to be read and written without a copy. Other
-  /// local memory works too, staged. Throws Error if it cannot be registered.
+  /// Registers memory of this PE outside of the regions, so that operations read and write it
+  /// without a copy. Other local memory works too, but is staged. Throws Error if the memory cannot
+  /// be registered.
   virtual void add_local(void* base, std::size_t size_bytes) {
     static_cast<void>(base);
     static_cast<void>(size_bytes);
   }
-  /// No operation on it is in flight.
+  /// Undoes add_local(). No operation on the memory may be in flight.
   virtual void remove_local(void* base) { static_cast<void>(base); }
 
-  /// Non-blocking: `source` may be reused only after quiet(), unless `blocking`. Puts are
-  /// unordered: of two puts to the same address the first may arrive last, unless there is a
-  /// fence() in between. This does happen with EFA and UCX, and across NICs or contexts.
+  /// `source` may be reused on return if `blocking`, else after quiet(). Puts are unordered: of two
+  /// puts to the same address, the first may arrive last unless a fence() separates them. This does
+  /// happen with EFA and UCX, and across NICs or contexts.
   virtual void put(int context, const RemoteAddress& target, const void* source,
                    std::size_t size_bytes, bool blocking) = 0;
   virtual void get(int context, void* target, const RemoteAddress& source, std::size_t size_bytes,
                    bool blocking) = 0;
-  /// Returns the old value (0 for set). Relaxed order, like OpenSHMEM's.
+  /// Returns the old value (0 for set). The memory order is relaxed, as in OpenSHMEM.
   virtual std::uint64_t atomic(int context, const RemoteAddress& target,
                                const AtomicRequest& request) = 0;
-  /// Non-fetching: complete at the target after quiet().
+  /// A non-fetching atomic, complete at the target after quiet().
   virtual void post_atomic(int context, const RemoteAddress& target, const AtomicRequest& request) {
     atomic(context, target, request);
   }
@@ -171,25 +174,26 @@ public:
   virtual void fence(int context) = 0;
   virtual void quiet(int context) = 0;
   virtual void progress() {}
-  /// Whether operations are just copy_to_shared() and execute_atomic() (transports/shm/atomics.h)
-  /// on memory mapped here, fence() is order_fence() and quiet() is full_fence(), so that a caller
-  /// may inline them, on any thread.
+  /// Whether a caller may inline operations, on any thread: they are copy_to_shared() and
+  /// execute_atomic() (transports/shm/atomics.h) on memory mapped here, fence() is order_fence()
+  /// and quiet() is full_fence().
   virtual bool is_load_store() const { return false; }
-  /// The same for atomics: false if they must take another path than stores.
+  /// The same for atomics: false if they must take a different path than stores.
   virtual bool has_direct_atomics() const { return is_load_store(); }
-  /// Whether its atomics are atomic with CPU atomics on the same word. If not (an HCA's are atomic
-  /// only with its own), all atomics on a PE that it serves must go through it.
+  /// Whether the transport's atomics are atomic with CPU atomics on the same word. If not (those of
+  /// an HCA are atomic only with each other), all atomics on a PE that the transport serves must go
+  /// through the transport.
   virtual bool atomics_coherent_with_cpu() const { return true; }
 
   /// Traffic so far, by port; empty for a transport without NICs.
   virtual std::vector<NicTraffic> traffic() const { return {}; }
-  /// How that PE is connected: "rxe0:1 -> rxe0:1, 2 QPs"; "" if there is nothing to say.
+  /// How that PE is connected, such as "rxe0:1 -> rxe0:1, 2 QPs"; "" if not known.
   virtual std::string connection(int pe) const {
     static_cast<void>(pe);
     return {};
   }
-  /// The ports by which that PE is reached, best first; none for this PE, for one that is not
-  /// connected, and for a transport without NICs.
+  /// The pairs of ports through which that PE is reached, best first; empty for this PE, for a PE
+  /// that is not connected, and for a transport without NICs.
   virtual std::vector<NicPair> nics_to(int pe) const {
     static_cast<void>(pe);
     return {};

@@ -7,12 +7,12 @@
 
 namespace shmemctl {
 
-/// Adaptive routing and out-of-order data placement let the WRITEs of one queue pair reach memory
-/// in another order than that of their posting.
+/// With adaptive routing or out-of-order data placement, the WRITEs of one queue pair may reach
+/// memory in a different order than they were posted.
 enum class WriteOrder : std::uint8_t {
-  automatic, ///< no order is relied on, unless there is no other method
-  any,       ///< no order is relied on
-  kept       ///< the order of posting: forced if the device can do it, assumed otherwise
+  automatic, ///< no order is assumed, unless there is no method that works without it
+  any,       ///< no order is assumed
+  kept       ///< the posting order: enforced if the device can do so, assumed otherwise
 };
 
 /// The option must be valid.

@@ -34,8 +34,8 @@ GpuDirectTransport::Local GpuDirectTransport::kind_of(const void* local,
 void GpuDirectTransport::quiet_direct(int context) {
   Context& state = at(context);
   settings_.network->quiet(context);
-  // The completions have reached the CPU; the data took another path, to a GPU whose kernels may be
-  // signalled by this CPU next.
+  // The completions have reached the CPU, but the data took another path, to the GPU. The CPU may
+  // signal kernels of that GPU next, and they must see the data.
   if (state.gets)
     settings_.memory->flush();
   state.gets = state.fenced_direct = false;
@@ -47,7 +47,8 @@ void GpuDirectTransport::quiet_staged(int context) {
   state.staged = state.fenced_staged = false;
 }
 
-/// The network, for an operation that a fence orders after all earlier ones.
+/// Returns the network for the next operation. Waits for staged operations first if a fence orders
+/// them before it.
 Transport& GpuDirectTransport::direct(int context) {
   if (at(context).fenced_staged)
     quiet_staged(context);
@@ -65,7 +66,7 @@ void GpuDirectTransport::fence(int context) {
   Context& state = at(context);
   settings_.network->fence(context);
   settings_.staged->fence(context);
-  state.fenced_direct = true; // the NIC may have puts into regions of the host, past this transport
+  state.fenced_direct = true; // the NIC may also have puts to host regions, unknown to this class
   state.fenced_staged = state.staged;
 }
 
@@ -120,8 +121,8 @@ void GpuDirectTransport::put_signal(int context, const RemoteAddress& target, co
                 signal_value, op, blocking);
 }
 
-/// The network places a signal after its payload. A NIC that writes both by one QP into one GPU
-/// keeps that order on PCIe, too: memory is registered without relaxed ordering.
+/// The network places a signal after its payload. A NIC that writes both over one QP to one GPU
+/// keeps that order on PCIe too, since the memory is registered without relaxed ordering.
 void GpuDirectTransport::put_signal_of(Local kind, int context, const RemoteAddress& target,
                                        const void* source, std::size_t size_bytes,
                                        const RemoteAddress& signal, std::uint64_t signal_value,

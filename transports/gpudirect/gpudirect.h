@@ -1,5 +1,6 @@
-// Regions of GPU memory over NICs that access it (GPUDirect RDMA). Operations that must be atomic
-// with kernels are sent as messages to the target's agent: see docs/explanation/staged.md.
+// Transport for regions of GPU memory over NICs that access it (GPUDirect RDMA). Operations that
+// must be atomic with kernels are sent as messages to the target's agent: see
+// docs/explanation/staged.md.
 #pragma once
 
 #include <array>
@@ -15,24 +16,25 @@
 namespace shmemctl {
 
 struct GpuDirectSettings {
-  /// Not owned; its owner connects it and sets its regions.
+  /// The transport that uses the NICs. Not owned; its owner connects it and sets its regions.
   Transport* network = nullptr;
-  /// Staged transfers, not owned: for atomics, and for memory that no NIC reaches. Its agent
-  /// flushes.
+  /// The staged transport, not owned: for atomics, and for local memory that no NIC can access. Its
+  /// agent flushes writes of NICs to GPU memory before it executes a message.
   Transport* staged = nullptr;
-  /// Whether that local address is memory of a GPU, of the regions or any other.
+  /// Whether the local address is GPU memory, inside or outside of the regions.
   std::function<bool(const void*)> is_device_memory;
   std::shared_ptr<const DeviceMemory> memory; ///< the memory of this PE's regions
   std::string description;                    ///< "GPUDirect RDMA by dma-buf over ibrc"
-  /// DeviceMemoryUser::signals_device_memory(); else signals are the agents'.
+  /// DeviceMemoryUser::signals_device_memory(); if false, agents write all signals.
   bool nics_signal = true;
 };
 
-/// Puts, gets and signals that are set go through the NIC. Atomics and signals that are added go to
-/// the target's agent, which launches a kernel: a NIC's atomics would not be atomic with those of
-/// the GPU. Local GPU memory outside of all regions (cudaMalloc) is not registered, and is staged.
-/// A NIC and the agent are not ordered with each other: a fence between the two waits for
-/// acknowledgements.
+/// Puts, gets and signals with SignalOp::set go through the NIC. Atomics and signals with
+/// SignalOp::add go to the target's agent, which launches a kernel, since a NIC's atomics would not
+/// be atomic with those of the GPU. Local GPU memory outside of all regions (cudaMalloc) is not
+/// registered, so its transfers are staged. Operations of NIC and agent are not ordered with each
+/// other: if a fence separates operations of both, the later one waits until the earlier ones are
+/// complete.
 class GpuDirectTransport final : public ForwardingOperations {
 public:
   explicit GpuDirectTransport(GpuDirectSettings settings);
@@ -53,7 +55,7 @@ public:
   void fence(int context) override;
   void quiet(int context) override;
   void progress() override;
-  /// Atomics are executed by GPUs, as all others on these regions.
+  /// GPUs execute the atomics, as they execute all other atomics on these regions.
   bool atomics_coherent_with_cpu() const override { return true; }
   std::string connection(int pe) const override;
   std::vector<NicPair> nics_to(int pe) const override { return settings_.network->nics_to(pe); }
@@ -61,11 +63,11 @@ public:
 
 private:
   enum class Local { host, region, other_gpu };
-  /// The same for local memory of known kind: querying the driver would take longer than a small
-  /// operation.
+  /// The same for local memory that is known to be host memory: asking the driver for the kind of
+  /// memory would take longer than a small operation.
   class OfHostMemory final : public ForwardingOperations {
   public:
-    // Without the cast, this would be a copy of the whole.
+    // Without the cast, overload resolution would select the copy constructor of the base.
     explicit OfHostMemory(GpuDirectTransport& whole)
         : ForwardingOperations(static_cast<Transport&>(whole)), whole_(whole) {}
     void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
@@ -88,11 +90,12 @@ private:
   };
 
   static constexpr std::size_t n_contexts = 64;
-  /// What a context has begun since its last quiet.
+  /// Operations that a context has started since its last quiet.
   struct Context {
-    bool staged = false; ///< something is in flight by the agents
-    bool gets = false;   ///< a NIC's, into memory of this GPU
-    /// A fence orders that before what follows.
+    bool staged = false; ///< whether agents may have operations in flight
+    bool gets = false;   ///< whether the NIC has non-blocking gets into this GPU's memory in flight
+    /// Whether a fence orders operations of the NIC (direct) or the agents (staged) before later
+    /// ones.
     bool fenced_direct = false, fenced_staged = false;
   };
 

@@ -1,5 +1,6 @@
-// ibdevx: mlx5 QPs to which host threads post without libibverbs in the data path. Over a device,
-// or over the emulated HCA, which accesses memory of this node or uses another transport.
+// ibdevx: mlx5 QPs to which host threads post without libibverbs in the data path. It runs on a
+// real device, or on the emulated HCA, which accesses memory of this node or uses another
+// transport.
 #pragma once
 
 #include <memory>
@@ -10,8 +11,8 @@
 
 namespace shmemctl {
 
-/// Without an mlx5 device, and unless the options select the emulated HCA, the transport reaches no
-/// PE and says what would help. Throws Error (usage) for invalid options.
+/// Without an mlx5 device or an emulated HCA that the options select, the transport reaches no PE
+/// and says what would help. Throws Error (usage) for invalid options.
 std::unique_ptr<Transport> make_ibdevx_transport(const TransportSetup& setup);
 
 namespace ibdevx {

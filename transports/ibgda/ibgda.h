@@ -1,6 +1,6 @@
 // ibgda: mlx5 QPs to which GPU threads post (kernels/device/ibgda_qp.h). This is the host's side,
-// which creates and connects them, and itself posts to some. Over a device, or over the emulated
-// HCA, which accesses memory of this node or uses another transport.
+// which creates and connects the QPs, and posts to some of them. It runs on a real device, or on
+// the emulated HCA, which accesses memory of this node or uses another transport.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@
 
 namespace shmemctl {
 
-/// Without an mlx5 device, and unless the options select the emulated HCA, the transport reaches no
-/// PE and says what would help. Throws Error (usage) for invalid options.
+/// Without an mlx5 device or an emulated HCA that the options select, the transport reaches no PE
+/// and says what would help. Throws Error (usage) for invalid options.
 std::unique_ptr<Transport> make_ibgda_transport(const TransportSetup& setup);
 
 namespace ibgda {
 
-/// Whether kernels shall post to QPs themselves: for all PEs (DEVICE_PATH=ibgda), or for those
-/// whose memory is not mapped (DEVICE_PATH=auto and IB_ENABLE_IBGDA).
+/// Whether kernels post to QPs themselves: to reach all PEs (DEVICE_PATH=ibgda), or only PEs whose
+/// memory is not mapped (DEVICE_PATH=auto and IB_ENABLE_IBGDA).
 bool kernels_post(const Options& options);
 
 /// Throws Error (usage) for options that are not valid.
@@ -32,20 +32,20 @@ class IbgdaTransport final : public mlx5::Mlx5Transport {
 public:
   using Mlx5Transport::Mlx5Transport;
 
-  /// Whether kernels have their own QP sets, to which the host never posts.
+  /// Whether kernels have QP sets of their own, to which the host never posts.
   bool has_kernel_qp_sets() const { return settings().kernel_qp_sets > 0; }
-  /// The first of them, and how many there are.
+  /// The index of the first of them; kernel_qp_sets() is their number.
   std::uint32_t first_kernel_qp_set() const {
     return static_cast<std::uint32_t>(settings().qp_sets);
   }
   std::uint32_t kernel_qp_sets() const {
     return static_cast<std::uint32_t>(settings().kernel_qp_sets);
   }
-  /// Each warp has a QP of them, else each block.
+  /// Whether warps are mapped to kernel QPs; if not, blocks are.
   bool kernel_qp_per_warp() const { return settings().kernel_qp_per_warp; }
-  /// The memory of each of its QPs, from the WQEs on, in whole pages.
+  /// Size of the memory block of each QP, which begins with the WQEs, in whole pages.
   std::size_t queue_bytes() const { return mlx5::qp_layout(settings().queue).size_bytes; }
-  /// The size of those pages, which is the operating system's.
+  /// Size of those pages: that of the operating system unless set otherwise.
   std::size_t page_bytes() const { return mlx5::page_bytes_of(settings().queue); }
 };
 

@@ -10,12 +10,13 @@ namespace shmemctl::ibrc {
 
 namespace {
 
-/// The first byte; another layout gets another one.
+/// The first byte of a message. A different layout must use a different value.
 constexpr std::uint8_t message_mark = 0xa1;
-/// More would not be faster: replies arrive long before this many are in flight.
+/// A larger limit would not be faster, since replies arrive long before this many requests are in
+/// flight.
 constexpr std::uint32_t max_credits = 64;
 
-/// Layout in the message. Both ends are little-endian.
+/// Layout of a message. Both ends are little-endian.
 struct Layout {
   std::uint8_t mark, op, word_bytes, wants_value;
   std::uint32_t region;

@@ -9,7 +9,7 @@ namespace shmemctl::ibrc {
 
 namespace {
 
-/// Wait::pause() is true every 50 ms.
+/// Wait::pause() returns true every 50 ms, so a wait probes the peer every second.
 constexpr int polls_between_probes = 20;
 constexpr const char* atomic_step = "an atomic operation";
 
@@ -27,7 +27,7 @@ Requests::Requests(JobView& job, Endpoints& queues, MessageService& service, std
   }
 }
 
-/// The target's device writes it.
+/// Reads a word of the block, which the target writes by RDMA.
 std::uint64_t Requests::word(const Target& target, std::size_t at) {
   return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(target.block + at))
       .load(std::memory_order_acquire);
@@ -37,7 +37,7 @@ bool Requests::poll_replies(Target& target, Endpoint& endpoint) {
   const std::uint64_t done = word(target, ReplyBlock::done_at);
   if (done == target.done)
     return false;
-  // The queue pair keeps their order: this one was written before.
+  // The target writes the refusal before the number of done requests, and their order is kept.
   if (const std::uint64_t refusal = word(target, ReplyBlock::refused_at);
       refusal != 0 && !endpoint.failure)
     refused(target, endpoint, refusal);
@@ -61,7 +61,7 @@ void Requests::wait(Target& target, Endpoint& endpoint, const char* step, Done&&
       throw Error(*endpoint.failure);
     if (done())
       return;
-    // Serve, since the peer may wait for a reply of this PE.
+    // The peer may be waiting for a reply of this PE.
     service_.serve();
     queues_.poll();
     if (waiting.pause() && checks++ % polls_between_probes == 0)

@@ -127,8 +127,8 @@ bool AmResponder::answer(Source& source) {
   return true;
 }
 
-/// Values are acknowledged before the count that announces them is written, and each count before
-/// the next one.
+/// Waits until the values are acknowledged before it writes the count that announces them, and
+/// until a count is acknowledged before it writes the next one.
 bool AmResponder::answer_in_steps(Source& source, const Peer& peer) {
   Endpoint& endpoint = *peer.endpoint;
   while (source.answered < source.carried_out ||
@@ -158,8 +158,8 @@ bool AmResponder::answer_in_steps(Source& source, const Peer& peer) {
   return true;
 }
 
-/// Values first, then the refusal, then the count: where the QP keeps WRITE order, a reader of the
-/// last has the others.
+/// Appends the values first, then the refusal, then the count. Since the QP keeps the order of
+/// WRITEs, a requester that reads the count can also read the rest.
 std::uint64_t AmResponder::fill(WorkChain& chain, const Source& source, const Peer& peer) const {
   const std::uint64_t end = fill_values(chain, source, peer);
   add_word(chain, *peer.endpoint, {block_of(source, peer) + ReplyBlock::done_at, peer.key}, end);
@@ -182,7 +182,7 @@ std::uint64_t AmResponder::fill_values(WorkChain& chain, const Source& source,
 
 void AmResponder::add_word(WorkChain& chain, const Endpoint& endpoint,
                            const rc::RdmaAddress& remote, std::uint64_t value) const {
-  // One slot per request that the QP can hold, so that nothing in flight is modified.
+  // There is one slot per request that the QP can hold, so no word in flight is modified.
   const std::uint32_t position = endpoint.posted + static_cast<std::uint32_t>(chain.size());
   std::byte* const word =
       words_.data() +
@@ -191,7 +191,7 @@ void AmResponder::add_word(WorkChain& chain, const Endpoint& endpoint,
   std::optional<std::uint32_t> local_key;
   if (!is_inline)
     local_key = handles_[job_.nics[endpoint.port]->device_index]->lkey;
-  // The HCA may still read the slot's last word until its request is retired: see post().
+  // Without room in the queue, the HCA may still read the slot, and post() will refuse the chain.
   if (endpoint.in_flight() + chain.size() < Endpoint::depth)
     std::memcpy(word, &value, sizeof value);
   chain.add_write({WorkKind::signal, -1, word_bytes, nullptr}, word, word_bytes, remote, local_key);
@@ -243,7 +243,8 @@ void AmResponder::take(Completions& completions, const ibv_wc& completion) {
             job_.device_of(*job_.nics[endpoint.port]).functions().wc_status_str(completion.status));
 }
 
-/// A peer that has ended needs no reply; one that has not will time out, and report it.
+/// Sends the peer no more replies. A peer that has ended needs none; a peer that still runs will
+/// time out and report that.
 void AmResponder::give_up(Endpoint& endpoint, const std::string& why) {
   endpoint.failure.emplace(ExitCode::unavailable, job_.name_of(endpoint.pe), "process its messages",
                            why, "check the first error of this job",

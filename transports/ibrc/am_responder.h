@@ -1,4 +1,4 @@
-// The target's side of atomics by active message: executed requests by source, and the replies.
+// The target's side of atomics by active message: executes requests and sends the replies.
 #pragma once
 
 #include <cstdint>
@@ -14,65 +14,67 @@
 
 namespace shmemctl::ibrc {
 
-/// Replies use their own QPs, one to each peer, and are never waited for: what finds no room is
-/// sent later. Not thread safe; a peer that cannot be reached does not affect the others.
+/// Replies use QPs of their own, one to each peer. Nothing waits for them: a reply for which there
+/// is no room is sent later. A peer that cannot be reached does not affect the others. Not thread
+/// safe.
 class AmResponder {
 public:
-  /// @param credits    of this PE's receives, for each sender
-  /// @param n_peers    an upper limit of how many will be added
   /// Throws Error (unavailable).
+  /// @param credits credits of each QP set of each sender, from this PE's receives
+  /// @param n_peers the maximum number of peers that will be added
   AmResponder(JobView& job, const RegionTable& regions, std::uint32_t credits, std::size_t n_peers);
 
   /// Creates the queue pair to a peer. The reference stays valid. Throws Error (unavailable).
   Endpoint& add_peer(int pe, std::size_t port, std::size_t peer_port);
-  /// Sets the address of that peer's replies. False if it cannot be written.
+  /// Sets the address to which the peer's replies are written. Returns false if it is not valid.
   bool set_place(int pe, const ReplyAddress& place);
-  /// Assigns messages that arrive on this QP to that peer.
+  /// Assigns messages that arrive on this QP to a QP set of a peer.
   void add_source(std::size_t device, std::uint32_t queue_pair, int pe, std::size_t qp_set);
 
-  /// Executes a message. Its reply is sent by the next send().
+  /// Executes a message. The next send() sends its reply.
   void on_message(std::size_t device, std::uint32_t queue_pair, const void* bytes,
                   std::size_t size_bytes);
-  /// Sends pending replies, as far as there is room.
+  /// Sends pending replies as long as there is room.
   void send();
   /// Polls for completions of replies.
   void poll();
-  /// Whether replies wait for room.
+  /// Whether there are replies that have not been sent.
   bool pending() const { return !unanswered_.empty(); }
 
 private:
-  /// One QP set of one peer. Its requests are numbered from 0.
+  /// One QP set of one peer. Its requests are numbered from 0; the counters below are numbers of
+  /// requests.
   struct Source {
     int pe = 0;
     std::size_t qp_set = 0;
     std::uint64_t carried_out = 0, answered = 0;
-    /// Messages before this one have their values at the requester, or need none.
+    /// The values of all requests before this number have been sent.
     std::uint64_t values_sent = 0;
-    std::uint64_t refused = 0; ///< the first refusal, encoded; 0 if there was none
+    std::uint64_t refused = 0; ///< refused_word() of the first refusal; 0 if there was none
     bool refusal_reported = false;
-    bool listed = false;           ///< in unanswered_
+    bool listed = false;           ///< whether it is in unanswered_
     std::vector<Outcome> outcomes; ///< by number modulo credits
   };
   struct Completions {
     verbs::CompletionQueue queue;
     std::uint32_t capacity = 0, in_flight = 0;
   };
-  /// The own end of the connection to a peer.
+  /// This PE's end of the connection to a peer.
   struct Peer {
     std::unique_ptr<Endpoint> endpoint;
-    std::uint64_t address = 0; ///< address of its blocks
+    std::uint64_t address = 0; ///< address of the peer's reply blocks
     std::uint32_t key = 0;
   };
 
   Completions& completions_of(const Endpoint& endpoint) {
     return completions_[job_.nics[endpoint.port]->device_index];
   }
-  /// True if all replies are in flight, or will never be sent.
+  /// Posts replies to a source. Returns true if all are posted, or will never be sent.
   bool answer(Source& source);
-  /// The same where WRITEs of one queue pair have no order: one step at a time.
+  /// The same for a QP that does not order WRITEs: one step at a time.
   bool answer_in_steps(Source& source, const Peer& peer);
-  /// Appends the next replies to a source; returns the number of the request after the last one
-  /// they answer.
+  /// Appends the next replies to a source. Returns the number of the first request that they do not
+  /// answer.
   std::uint64_t fill(WorkChain& chain, const Source& source, const Peer& peer) const;
   std::uint64_t fill_values(WorkChain& chain, const Source& source, const Peer& peer) const;
   std::uint64_t block_of(const Source& source, const Peer& peer) const {
@@ -88,7 +90,7 @@ private:
   const RegionTable& regions_;
   ReplyBlock layout_;
   std::vector<Completions> completions_;     ///< by device; destroyed after the QPs
-  rc::Pages words_;                          ///< source memory, if the device has no inline data
+  rc::Pages words_;                          ///< sources of the WRITEs
   std::vector<verbs::MemoryRegion> handles_; ///< registrations of the words, by device
   std::vector<Peer> peers_;                  ///< by PE
   std::vector<Endpoint*> endpoints_;         ///< by number

@@ -12,11 +12,13 @@ namespace shmemctl::ibrc {
 
 namespace {
 
-/// A request rarely comes alone. But a sleeping thread is woken at once, while one that yields on a
-/// busy core waits for the other's time slice to end, which takes milliseconds.
+/// The thread polls a few times before it sleeps, since requests rarely come alone. It does not
+/// poll for longer: a sleeping thread is woken at once, whereas a thread that yields on a busy core
+/// waits milliseconds until the other thread's time slice ends.
 constexpr int polls_before_sleep = 16;
 constexpr int max_rounds = 16;
-/// Room for pending replies is not signalled, so poll; nothing else needs polling.
+/// Nothing wakes the thread when there is room for pending replies, so it polls while there are
+/// any.
 constexpr int pending_ms = 1, longest_ms = 1000;
 
 std::size_t connected(const std::vector<std::uint32_t>& credits) {
@@ -58,7 +60,7 @@ MessageService::MessageService(JobView& job, const MessageRoom& room)
                        "raise the limit of open files (ulimit -n)");
   const std::uint32_t receives = room.own_credits * static_cast<std::uint32_t>(job.n_pes) *
                                  static_cast<std::uint32_t>(room.qp_sets);
-  // Any of the devices may get them all.
+  // All messages may arrive at the same device.
   for (UsedDevice& used : job.devices)
     used.receives =
         std::make_unique<verbs::SharedReceives>(*used.device, receives, AtomicMessage::size_bytes);
@@ -67,7 +69,7 @@ MessageService::MessageService(JobView& job, const MessageRoom& room)
 MessageService::~MessageService() {
   stop_.store(true, std::memory_order_release);
   const std::uint64_t one = 1;
-  // It fails only if the counter is full, and then the thread wakes anyway.
+  // The write fails only if the counter is full, and then the thread wakes up anyway.
   [[maybe_unused]] const auto written = ::write(wakeup_.get(), &one, sizeof one);
   if (thread_.joinable())
     thread_.join();
@@ -136,7 +138,8 @@ void MessageService::run() {
       }
     }
   } catch (const Error& error) {
-    // Threads that wait here throw it, too; others get it from their own waits.
+    // Threads of this PE that wait get the error from serve(), too. Requesters on other PEs fail in
+    // their own waits.
     log(LogLevel::warning, "ibrc", error.message());
   }
 }

@@ -1,5 +1,5 @@
-// Whether HCAs or CPUs execute atomics: decided from the data of all PEs, with the same result on
-// all.
+// Decides whether HCAs or CPUs execute atomics, from the data of all PEs, with the same result on
+// all PEs.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace shmemctl::ibrc {
 
-/// How two PEs could execute atomics, before it is known which NICs the job will use.
+/// How two PEs can execute atomics on each other, as far as known before the NICs are chosen.
 enum class AtomicsMethod { device, message, none };
 AtomicsMethod atomics_method(const AtomicsCapabilities& local, const AtomicsCapabilities& remote);
 
@@ -19,9 +19,9 @@ struct NamedCapabilities {
   AtomicsCapabilities capabilities;
   std::string name;
 };
-/// Whether the whole job uses atomics by message: an HCA's are not atomic with a CPU's, so all must
-/// be executed in the same way. Throws Error (usage) if IB_ATOMICS of PEs contradict each other,
-/// Error (unavailable) if messages are requested and a PE cannot receive any.
+/// Whether the whole job uses atomics by message. All PEs must use the same method, since atomics
+/// of an HCA are not atomic with those of a CPU. Throws Error (usage) if PEs have contradicting
+/// values of IB_ATOMICS, Error (unavailable) if messages are requested and a PE cannot receive any.
 /// @param where this PE, for messages
 bool atomics_by_message(const std::vector<NamedCapabilities>& all, const Where& where);
 

@@ -75,7 +75,7 @@ std::vector<std::unique_ptr<QpSet>> Connector::connect(const MakeService& make_s
     for (int number = 0; number < settings_.qp_sets && !links_.empty(); ++number)
       qp_sets.push_back(make_qp_set(static_cast<std::size_t>(number), links_.size()));
     make_queue_pairs(qp_sets);
-  } catch (const Error& error) { // of a device, which does not know its owner
+  } catch (const Error& error) { // errors of devices do not name the host and PE
     throw job_.here(error);
   }
   exchange_names(exchange);
@@ -85,7 +85,7 @@ std::vector<std::unique_ptr<QpSet>> Connector::connect(const MakeService& make_s
   if (service_)
     service_->start(exchange);
   else if (messages)
-    exchange.alltoall(std::vector<std::string>(hellos_.size())); // the other PEs take part
+    exchange.alltoall(std::vector<std::string>(hellos_.size())); // as the other PEs do in start()
   describe();
   return qp_sets;
 }
@@ -108,7 +108,7 @@ void Connector::plan(const std::vector<std::string>& hellos) {
 bool Connector::by_message(const std::vector<std::string>& hellos) const {
   std::vector<NamedCapabilities> all;
   for (std::size_t pe = 0; pe < hellos.size(); ++pe)
-    // Also those that this PE does not reach: others do. Those without NICs have no part.
+    // PEs that this PE does not reach count too, since others reach them. PEs without NICs do not.
     if (const std::optional<Hello> hello = from_bytes<Hello>(hellos[pe]))
       all.push_back({hello->atomics,
                      fmt::format("PE {} on {}", pe, printable(hello->host, rc::max_text_bytes))});
@@ -199,7 +199,7 @@ rc::QpPath Connector::path_of(const Link& link, std::size_t qp_set) const {
   return path;
 }
 
-/// A QP only becomes ready to receive if the system finds a path to the peer's address.
+/// The change to RTR fails if the system finds no path to the peer's address.
 void Connector::try_link(Link& link) {
   int error_number = 0;
   for (std::size_t qp_set = 0; qp_set < link.qp_sets.size() && error_number == 0; ++qp_set) {

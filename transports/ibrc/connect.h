@@ -17,13 +17,13 @@ namespace shmemctl::ibrc {
 /// Descriptions of the connections, by PE: "rxe0:1 -> rxe1:1, 2 QPs, RoCE v2 IPv4, MTU 1024".
 using ConnectionTexts = std::vector<std::string>;
 
-/// Collective. Creates and connects the QPs of all QP sets, and fills the job's peer_hosts. A
-/// connection uses the best kind of GID that both ends have and between which both systems have a
-/// route. Throws Error (unavailable) that names the ports of both ends, Error (usage) for options
-/// that do not fit.
-/// @param make_service creates what atomics by message need; called before make_qp_set, if they are
-/// used
-/// @param make_qp_set    creates QP set number n for at most that many QPs
+/// connect() is collective: it creates and connects the QPs of all QP sets, and fills the job's
+/// peer_hosts. A connection uses the best kind of GID that both ends have and for which both hosts
+/// have a route to the other. Throws Error (unavailable) that names the ports of both ends, Error
+/// (usage) for options that do not match.
+/// @param make_service creates the service for atomics by message; called before make_qp_set, if
+///                     they are used
+/// @param make_qp_set  creates the QP set `number` for at most `endpoints` QPs
 class Connector {
 public:
   using MakeQpSet =
@@ -45,12 +45,12 @@ private:
     int pe = 0;
     PathPlan plan;
     std::uint16_t peer_lid = 0;
-    std::vector<Endpoint*> qp_sets;    ///< on the first path also the one for replies, the last
+    std::vector<Endpoint*> qp_sets;    ///< by QP set; then, on the first path, that for replies
     std::vector<QpName> local, remote; ///< by QP set
-    std::size_t attempt = 0;           ///< which address pair is being tried
-    bool ready = false;                ///< whether this end is ready, with that pair of NICs
+    std::size_t attempt = 0;           ///< index of the pair of addresses that is being tried
+    bool ready = false;                ///< whether this end is at RTR with that pair
     bool settled = false;              ///< whether both ends are ready
-    int error_number = 0;              ///< error number of the first attempt that failed here
+    int error_number = 0;              ///< errno value of the first attempt that failed here
   };
 
   Hello hello() const;
@@ -63,7 +63,7 @@ private:
   bool orders_writes(const Link& link) const;
   void add(Link& link, Endpoint& endpoint) const;
   void exchange_names(Exchange& exchange);
-  /// One try of all links that are not settled. True if all PEs are done.
+  /// Tries all links that are not settled once. Returns whether all links of all PEs are settled.
   bool attempt(Exchange& exchange);
   void try_link(Link& link);
   void settle(Link& link, bool peer_ready);

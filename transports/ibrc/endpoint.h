@@ -1,4 +1,4 @@
-// One QP to one peer, and what has been posted to it.
+// One QP to one peer, and the work requests posted to it.
 #pragma once
 
 #include <array>
@@ -19,9 +19,9 @@ enum class WorkKind : std::uint8_t { put, get, atomic, signal, flush };
 /// The purpose of a work request, and what to do when it is complete.
 struct Work {
   WorkKind kind = WorkKind::flush;
-  std::int16_t staging_slot = -1; ///< to be freed
+  std::int16_t staging_slot = -1; ///< slot to free; -1 if there is none
   std::uint32_t size_bytes = 0;
-  std::byte* copy_to = nullptr; ///< where a slot's contents go
+  std::byte* copy_to = nullptr; ///< where the slot's contents are copied; nullptr: nowhere
 };
 
 /// Work requests for one queue pair that are posted together: one doorbell.
@@ -35,7 +35,7 @@ public:
   const Work& work(std::size_t index) const { return works_[index]; }
   void clear() { size_ = 0; }
 
-  /// A WRITE; inline if `local_key` is not given.
+  /// Adds a WRITE; inline if `local_key` is not given.
   void add_write(const Work& work, const void* source, std::size_t size_bytes,
                  const rc::RdmaAddress& remote, std::optional<std::uint32_t> local_key) {
     ibv_send_wr& request = add(IBV_WR_RDMA_WRITE, work, source, size_bytes, local_key.value_or(0));
@@ -68,24 +68,24 @@ public:
     request.wr.atomic.compare_add = expected;
     request.wr.atomic.swap = desired;
   }
-  /// The last request begins when READs and atomics before it are done.
+  /// Makes the last request start only when all READs and atomics before it are complete.
   void fence_last() { requests_[size_ - 1].send_flags |= IBV_SEND_FENCE; }
-  /// Whether the chain has a READ or WRITE. Only these may be performed before earlier
-  /// WRITEs: atomics and messages are ordered after them anyway.
+  /// Whether the chain contains a READ or WRITE. Only these may be executed before earlier WRITEs:
+  /// atomics and messages are always ordered after them.
   bool has_transfer() const {
     for (std::size_t i = 0; i < size_; ++i)
       if (requests_[i].opcode == IBV_WR_RDMA_WRITE || requests_[i].opcode == IBV_WR_RDMA_READ)
         return true;
     return false;
   }
-  /// A message; inline if `local_key` is not given.
+  /// Adds a message; inline if `local_key` is not given.
   void add_send(const Work& work, const void* source, std::size_t size_bytes,
                 std::optional<std::uint32_t> local_key) {
     ibv_send_wr& request = add(IBV_WR_SEND, work, source, size_bytes, local_key.value_or(0));
     if (!local_key)
       request.send_flags = IBV_SEND_INLINE;
   }
-  /// A WRITE of 0 bytes, which completes after everything before it.
+  /// Adds a WRITE of 0 bytes, which completes after all earlier requests.
   void add_flush() {
     ibv_send_wr& request = add(IBV_WR_RDMA_WRITE, Work{}, nullptr, 0, 0);
     request.num_sge = 0;
@@ -113,7 +113,7 @@ private:
   std::array<Work, capacity> works_;
 };
 
-/// Positions count work requests from the first on, and wrap.
+/// A position is the number of a work request, counted from 0; it wraps around.
 struct Endpoint : rc::EndpointPath {
   static constexpr std::uint32_t depth = 256; ///< a power of two
 
@@ -122,21 +122,21 @@ struct Endpoint : rc::EndpointPath {
 
   verbs::QueuePair queue_pair;
   std::uint64_t max_message_bytes = 0;
-  bool orders_writes = true; ///< WRITEs are placed in the order of their posting
+  bool orders_writes = true; ///< whether WRITEs are placed in posting order
   int mtu_bytes = 0;         ///< for messages
   double retry_seconds = 0;  ///< how long the QP retransmits before it fails
-  std::uint32_t number = 0;  ///< in its QP set
+  std::uint32_t number = 0;  ///< index in its QP set, or among the QPs for replies
 
   std::uint32_t posted = 0;
-  std::uint32_t retired = 0;     ///< all WQEs before it are complete
-  std::uint32_t unsignalled = 0; ///< posted after the last signalled one
-  std::uint32_t fenced = 0;      ///< operations after a fence wait for all before this
-  bool fence_due = false;        ///< the next request waits for READs and atomics before it
+  std::uint32_t retired = 0;     ///< all requests before this position are complete
+  std::uint32_t unsignalled = 0; ///< number of requests posted after the last signalled one
+  std::uint32_t fenced = 0;      ///< requests before this position precede the last fence
+  bool fence_due = false;        ///< the next request must wait for earlier READs and atomics
   std::vector<Work> works;       ///< by position
   std::optional<Error> failure;
   ibv_wc_status failure_status = IBV_WC_SUCCESS;
-  bool broken = false; ///< a completion has reported the failure
-  bool dead = false;   ///< the device accepts nothing more, and completions in flight are lost
+  bool broken = false; ///< whether a completion has reported the failure
+  bool dead = false;   ///< the device accepts no more requests, and completions are lost
 
   std::uint32_t in_flight() const { return posted - retired; }
   bool has_retired(std::uint32_t position) const {

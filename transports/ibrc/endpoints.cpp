@@ -15,10 +15,11 @@ namespace {
 constexpr std::uint32_t max_cq_completions = 1 << 16;
 constexpr int wanted_inline_bytes = 256;
 constexpr std::size_t results_bytes = 2 * sizeof(std::uint64_t);
-/// A completion costs little compared with this much data, and frees memory early.
+/// Transfers of this size and above are always signalled: a completion costs little in comparison,
+/// and frees resources early.
 constexpr std::size_t always_signalled_bytes = 4096;
-/// A single operation before a quiet should need no flush; in a stream, one in this many is
-/// signalled.
+/// A request is signalled if fewer than signalled_when_below are in flight, so that a quiet after a
+/// single operation needs no flush. In a stream, one in max_unsignalled is signalled.
 constexpr std::uint32_t signalled_when_below = 4, max_unsignalled = 8;
 
 std::uint64_t name_of(const Endpoint& endpoint, std::uint32_t position) {
@@ -137,8 +138,8 @@ void Endpoints::make_room(Endpoint& endpoint, std::size_t requests) {
     throw Error(*endpoint.failure);
 }
 
-/// Waits for what other QPs have posted before a fence, and for this QP's own, if a WRITE or READ
-/// might be performed before it.
+/// Waits for requests that other QPs to the same PE posted before a fence. Also waits for those of
+/// this QP if the chain's WRITEs or READs might be executed before them.
 void Endpoints::await_fenced(const Endpoint& endpoint, const WorkChain& chain) {
   const bool own = !endpoint.orders_writes && chain.has_transfer();
   const std::vector<Endpoint*>& paths = endpoints_.to(endpoint.pe);
@@ -166,7 +167,7 @@ void Endpoints::request_completion(Endpoint& endpoint) {
 
 int Endpoints::post_flush(Endpoint& endpoint, WorkChain& chain, ibv_send_wr** refused) {
   chain.add_flush();
-  // Not fenced itself: what it completes was posted earlier.
+  // Needs no fence, since its completion covers only requests that were posted earlier.
   ibv_send_wr& request = chain.request(0);
   request.wr_id = name_of(endpoint, endpoint.posted);
   request.send_flags = IBV_SEND_SIGNALED;
@@ -191,7 +192,7 @@ void Endpoints::refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_sen
   endpoint.unsignalled += accepted;
   completions_of(endpoint).in_flight += accepted;
   endpoint.failure = post_failure(job_, endpoint, work, error_number);
-  // Unsignalled requests in flight would never be reported.
+  // Without a flush, the completion of unsignalled requests in flight would never be reported.
   WorkChain flush;
   ibv_send_wr* again = nullptr;
   if (endpoint.unsignalled > 0)
@@ -202,7 +203,7 @@ void Endpoints::refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_sen
 }
 
 void Endpoints::fail(Endpoint& endpoint, const Error& failure) {
-  // Requests in flight must complete, and nothing can be posted later to flush them.
+  // Requests in flight must complete, and no flush can be posted after the failure is set.
   request_completion(endpoint);
   endpoint.failure = failure;
   if (!failure_)
@@ -266,7 +267,7 @@ bool Endpoints::take(Completions& completions, const ibv_wc& completion) {
     return true;
   }
   if (endpoint.broken) {
-    // Requests after the failed one are flushed, one by one.
+    // Each request after the failed one is flushed, with a completion of its own.
     --completions.in_flight;
     return true;
   }
@@ -284,7 +285,7 @@ bool Endpoints::take(Completions& completions, const ibv_wc& completion) {
 }
 
 void Endpoints::throw_failure(const Endpoint& endpoint) {
-  // If the peer has ended, the job's health knows the cause, which says more.
+  // If the peer has ended, the job's first failure says more: await_cause() throws it.
   if (verbs::peer_may_be_gone(endpoint.failure_status))
     job_.health->await_cause(endpoint.pe);
   throw Error(*endpoint.failure);
@@ -305,7 +306,7 @@ std::uint32_t Endpoints::retire(Endpoint& endpoint, std::uint32_t end, bool succ
     staging_.release(work.staging_slot);
   }
   if (endpoint.has_retired(endpoint.fenced))
-    endpoint.fenced = end; // so that `fenced` never lags by half of the index range
+    endpoint.fenced = end; // keeps `fenced` within half of the range of positions
   return count;
 }
 

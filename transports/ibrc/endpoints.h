@@ -14,10 +14,10 @@
 
 namespace shmemctl::ibrc {
 
-/// How ibrc waits for completions and messages. Polls without a pause first: a completion takes
-/// microseconds, and polling the CQ is pause enough. Then yields, then sleeps, since the peer may
-/// need this core. Checks every 50 ms, when callers also poll asynchronous events and probe the
-/// peer.
+/// How ibrc waits for completions and messages. It first polls without a pause instruction: a
+/// completion takes microseconds, and polling the CQ is slow enough. Then it yields, then sleeps,
+/// since the peer may need this core. Every 50 ms it checks the job's health, and callers poll
+/// asynchronous events and probe the peer.
 inline constexpr BackoffPolicy wait_backoff{.spins = 2000,
                                             .relaxes = false,
                                             .yields = 2000,
@@ -26,12 +26,12 @@ inline constexpr BackoffPolicy wait_backoff{.spins = 2000,
                                             .yields_per_check = 1,
                                             .check_interval = std::chrono::milliseconds(50)};
 
-/// Not thread safe: called under the QP set's lock. All calls throw Error (unavailable) for a work
-/// request that failed, which names device, port, peer and the completion's status, and what
+/// Not thread safe: called under the QP set's lock. All calls throw Error (unavailable) if a work
+/// request failed; it names device, port, peer and the completion's status. They also throw what
 /// JobHealth throws.
 class Endpoints {
 public:
-  /// @param endpoints an upper limit of how many will be added
+  /// @param endpoints the maximum number of endpoints that will be added
   Endpoints(JobView& job, const rc::LocalMemory& local, std::size_t endpoints);
 
   /// Creates a QP. The reference stays valid.
@@ -40,27 +40,28 @@ public:
   std::size_t paths_to(int pe) const { return endpoints_.paths_to(pe); }
   Endpoint& endpoint(int pe, std::size_t path) const { return endpoints_.at(pe, path); }
   rc::Staging& staging() { return staging_; }
-  /// Receives the old value of an atomic that is waited for.
+  /// The word that receives the old value of an atomic that the caller waits for.
   std::uint64_t* result() const { return reinterpret_cast<std::uint64_t*>(staging_.extra()); }
-  /// Receives old values that are not used.
+  /// The word that receives old values that are not used.
   std::uint64_t* ignored() const { return result() + 1; }
 
-  /// Posts the chain and clears it. Waits for room, and for what a fence orders before it.
-  /// @param signalled the last request shall be signalled, because it is waited for
+  /// Posts the chain and clears it. Waits for room, and for requests that a fence orders before it.
+  /// @param signalled whether the last request must be signalled, because the caller waits for it
   void post(Endpoint& endpoint, WorkChain& chain, bool signalled);
-  /// Waits until everything posted to it is complete.
+  /// Waits until all requests posted to the endpoint are complete.
   void drain(Endpoint& endpoint, const char* step);
-  /// A staging slot; waits for one. The caller must not hold another one unposted.
+  /// Takes a staging slot; waits until one is free. The caller must not hold a slot whose request
+  /// is not posted.
   std::int16_t take_slot();
   /// Orders later operations after those posted so far to the same peer.
   void fence();
-  /// Waits for everything.
+  /// Waits until all requests are complete.
   void quiet();
-  /// Processes available completions. True if there was one.
+  /// Processes available completions. Returns whether there was one.
   bool poll();
   /// Processes asynchronous events of the devices.
   void check_events();
-  /// From now on operations on it fail with this error, and so does every quiet().
+  /// Makes later operations on the endpoint, and every quiet(), fail with this error.
   void fail(Endpoint& endpoint, const Error& failure);
 
 private:
@@ -80,20 +81,20 @@ private:
   void make_room(Endpoint& endpoint, std::size_t requests);
   bool wants_signal(const Endpoint& endpoint, const Completions& completions,
                     const Work& work) const;
-  /// A completion will come for everything posted.
+  /// Ensures that a completion will report all posted requests; posts a flush if needed.
   void request_completion(Endpoint& endpoint);
-  /// Posts a request that completes after everything before it. Returns an errno, 0 on success.
+  /// Posts a request that completes after all earlier ones. Returns 0 or an errno value.
   int post_flush(Endpoint& endpoint, WorkChain& chain, ibv_send_wr** refused);
   [[noreturn]] void refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_send_wr* refused,
                            int error_number);
-  /// False if it is the first to report an endpoint's failure.
+  /// Processes one completion. Returns false if it is the first that reports an endpoint's failure.
   bool take(Completions& completions, const ibv_wc& completion);
   [[noreturn]] void throw_failure(const Endpoint& endpoint);
-  /// Retires all requests before `end`. Returns how many.
+  /// Retires all requests before position `end`. Returns their number.
   std::uint32_t retire(Endpoint& endpoint, std::uint32_t end, bool success);
 
   JobView& job_;
-  rc::Staging staging_;                  ///< after its slots: results of atomics
+  rc::Staging staging_;                  ///< its extra bytes hold the results of atomics
   std::vector<Completions> completions_; ///< by device; destroyed after the QPs
   std::vector<ThroughputMeter> meters_;  ///< by NIC
   rc::EndpointTable<Endpoint> endpoints_;

@@ -25,7 +25,7 @@ std::string attempt_of(const Work& work) {
   return "transfer data";
 }
 
-/// If the device still responds.
+/// The port's present state; "gone" if the device does not respond.
 std::string port_state(const JobView& job, const Nic& nic) {
   try {
     return job.device_of(nic).port(nic.port.number).state;

@@ -1,4 +1,4 @@
-// The Error of a failed work request: names the PE, the place, the operation and the cause.
+// The Error of a failed work request. It names PE, host, device, port, operation and cause.
 #pragma once
 
 #include "transports/ibrc/endpoint.h"
@@ -6,13 +6,13 @@
 
 namespace shmemctl::ibrc {
 
-/// A completion with another status than success.
+/// The error of a completion whose status is not success.
 Error completion_failure(const JobView& job, const Endpoint& endpoint, const Work& work,
                          const ibv_wc& completion);
-/// A work request that the device refused.
+/// The error of a work request that the device refused.
 Error post_failure(const JobView& job, const Endpoint& endpoint, const Work& work,
                    int error_number);
-/// A request by message that the peer did not carry out.
+/// The error of an atomic by message that the peer did not execute.
 /// @param why the peer's reason
 Error message_refused(const JobView& job, const Endpoint& endpoint, int region,
                       std::uint64_t offset_bytes, const std::string& why);

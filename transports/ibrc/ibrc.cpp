@@ -66,7 +66,7 @@ void IbrcTransport::check_port_events() {
       else if (found.port.ethernet && found.addresses.empty())
         found.reason = verbs::no_gid_reason(found.port.gids, settings_.gid);
       if (found.reason.empty() && chosen_.empty())
-        chosen_ = {found_.size()}; // unless use_nics() knows better
+        chosen_ = {found_.size()}; // use_nics() may replace it
       reasons.push_back(fmt::format("{}:{}: {}", device.name(), number, found.reason));
       found_.push_back(std::move(found));
     }
@@ -164,7 +164,8 @@ const IbrcTransport::Found& IbrcTransport::find(const HcaPort& wanted) const {
   return *found;
 }
 
-/// The mapping leaves out ports that are down: if that are all of the list, no other is meant.
+/// The mapping leaves out ports that are down. If the options list only such ports, the PE must not
+/// use another port.
 Error IbrcTransport::no_listed_port() const {
   std::vector<std::string> ports;
   for (const Found& found : found_)
@@ -240,14 +241,14 @@ void IbrcTransport::connect(const std::vector<PeerLocation>& peers, Exchange& ex
   nics_ = connector.nics();
 }
 
-/// With each device once, whatever ports of it are used.
+/// Registers the memory with each device once, even if several of its ports are used.
 rc::Registration IbrcTransport::register_memory(std::byte* base, std::size_t size_bytes,
                                                 const std::shared_ptr<const DeviceMemory>& gpu,
                                                 const std::string& what) const {
   rc::Registration registration;
   registration.begin = reinterpret_cast<std::uintptr_t>(base);
   registration.end = registration.begin + size_bytes;
-  // Atomics of 4 bytes work on the 8 bytes around them. Those never cross a page.
+  // Atomics of 4 bytes access the aligned 8 bytes around the word, which never cross a page.
   const std::uintptr_t first = registration.begin / 8 * 8, last = (registration.end + 7) / 8 * 8;
   const verbs::DeviceMemoryPaths paths =
       gpu ? verbs::paths_of(gpu, *functions_, options_) : verbs::DeviceMemoryPaths();
@@ -270,7 +271,8 @@ rc::Registration IbrcTransport::register_memory(std::byte* base, std::size_t siz
   return registration;
 }
 
-/// Messages are executed by the CPU, which cannot perform atomics in GPU memory.
+/// The message service does not get regions of GPU memory, since the CPU cannot execute atomics on
+/// them.
 std::string IbrcTransport::set_region(const RegionView& region) {
   if (service_ && !(local_ && local_->devices().has(region.region)))
     service_->set_region(region);
@@ -297,7 +299,7 @@ void IbrcTransport::remove_local(void* base) {
     local_->remove(base);
 }
 
-/// Messages are executed sooner, and failures detected earlier.
+/// Calls of progress() make messages be executed sooner, and failures be detected earlier.
 void IbrcTransport::progress() {
   const unsigned call = poll_qp_sets();
   if (call % calls_between_polls == 0 && service_)

@@ -1,4 +1,4 @@
-// The transport ibrc over a given libibverbs: tests pass a fake one.
+// The transport ibrc over a given libibverbs; tests pass a fake one.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ namespace shmemctl::ibrc {
 
 class IbrcTransport final : public rc::QpSetTransport<QpSet> {
 public:
-  /// @param functions nullptr if there are none
-  /// @param reason    why there are none
+  /// @param functions nullptr if the library cannot be used
+  /// @param reason    why it cannot be used
   IbrcTransport(const TransportSetup& setup, std::shared_ptr<const verbs::Functions> functions,
                 std::string reason);
   ~IbrcTransport() override { qp_sets_.clear(); }
@@ -57,7 +57,7 @@ public:
   std::string connection(int pe) const override;
   std::vector<NicPair> nics_to(int pe) const override;
 
-  // For code that posts on its QPs without its operations (raw_writes.cpp).
+  // For code that posts to the QPs itself (raw_writes.cpp).
   /// Why this transport cannot be used here; "" if it can.
   const std::string& unusable_reason() const { return reason_; }
   JobView& view() { return job_; }
@@ -70,11 +70,11 @@ public:
 private:
   /// A port of a device that the survey has found.
   struct Found {
-    std::size_t device = 0; ///< in the survey
+    std::size_t device = 0; ///< index in the survey's devices
     std::string device_name;
     AtomicsCapabilities atomics;
     verbs::Port port;
-    std::vector<verbs::GidEntry> addresses; ///< candidates
+    std::vector<verbs::GidEntry> addresses; ///< candidates, best first
     std::string reason;                     ///< why the port cannot be used; "" if it can
   };
 
@@ -83,7 +83,7 @@ private:
                                    const std::shared_ptr<const DeviceMemory>& gpu,
                                    const std::string& what) const;
   const Found& find(const HcaPort& wanted) const;
-  /// From here on the devices of the chosen ports are the job's, and the others are closed.
+  /// Moves the devices of the chosen ports to the job, and closes the others.
   void open_chosen();
   Error cannot_use(const HcaPort& port, const std::string& why, const std::string& fix) const;
   Error no_listed_port() const;
@@ -96,15 +96,15 @@ private:
   std::string reason_; ///< why this transport cannot be used here; "" if it can
   Options options_;
   Settings settings_;
-  bool nics_wanted_ = false; ///< an option names NICs
-  bool nics_given_ = false;  ///< the mapping had some for this PE
+  bool nics_wanted_ = false; ///< whether an option names NICs
+  bool nics_given_ = false;  ///< whether use_nics() was called with NICs
   verbs::Survey survey_;
   std::vector<Found> found_;
   std::vector<std::size_t> chosen_; ///< indices into found_, best first
   JobView job_;
   std::unique_ptr<rc::LocalMemory> local_;
   rc::RemoteMemory remote_;
-  std::unique_ptr<MessageService> service_; ///< if atomics go by message
+  std::unique_ptr<MessageService> service_; ///< nullptr unless CPUs execute atomics
   ConnectionTexts texts_;
   std::vector<std::vector<NicPair>> nics_; ///< NICs of the connections, by PE
 };

@@ -18,7 +18,7 @@ namespace shmemctl::ibrc {
 struct UsedDevice {
   std::unique_ptr<verbs::Device> device;
   std::unique_ptr<verbs::AsyncEvents> events;
-  /// Where messages arrive; nullptr unless atomics go by message.
+  /// Receives messages; nullptr unless CPUs execute atomics.
   std::unique_ptr<verbs::SharedReceives> receives;
   verbs::ReceiveTarget receive_target() const {
     return receives ? receives->place() : verbs::ReceiveTarget{};
@@ -31,7 +31,7 @@ struct Nic {
   verbs::Port port;
   std::vector<verbs::GidEntry> addresses; ///< candidates, best first
   std::atomic<std::uint64_t> put_bytes{0}, get_bytes{0}, operations{0};
-  std::atomic<std::uint64_t> long_bytes{0}, long_ns{0}; ///< ThroughputMeter
+  std::atomic<std::uint64_t> long_bytes{0}, long_ns{0}; ///< see ThroughputMeter
 };
 
 struct JobView : rc::Job {

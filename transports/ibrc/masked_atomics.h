@@ -1,5 +1,6 @@
-// Atomics that an HCA does not have, emulated by fetch-and-add and compare-and-swap on the aligned
-// 8-byte word that contains the operand. Since all use these two, all are atomic with each other.
+// Atomics that an HCA does not support, emulated by fetch-and-add and compare-and-swap on the
+// aligned 8-byte word that contains the value. Since all of them use these two operations, they are
+// atomic with each other.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +26,12 @@ struct WordField {
 inline WordField field_at(std::uint64_t address, std::uint8_t size_bytes) {
   if (size_bytes == 8)
     return {address, 0, ~std::uint64_t{0}};
-  // Little-endian, like everything that this runs on.
+  // All supported hosts are little-endian.
   return {address / 8 * 8, static_cast<unsigned>(address % 8) * 8, 0xffffffffu};
 }
 
-/// The addend of a single fetch-and-add that performs the request; nothing if there is none: a
-/// carry out of the lower half would change the upper one.
+/// The addend of a single fetch-and-add that executes the request; nothing if there is none. An
+/// addition to the lower half of a word has none, since a carry would change the upper half.
 inline std::optional<std::uint64_t> as_one_addition(const WordField& field,
                                                     const AtomicRequest& request) {
   if (request.op == AtomicOp::fetch)
@@ -44,7 +45,7 @@ inline std::optional<std::uint64_t> as_one_addition(const WordField& field,
   return std::nullopt;
 }
 
-/// The value after the operation. For a compare_swap that does not match, the value before.
+/// The value after the operation; the old value for a compare_swap that does not match.
 inline std::uint64_t value_after(std::uint64_t value, const AtomicRequest& request,
                                  std::uint64_t mask) {
   switch (request.op) {
@@ -67,16 +68,16 @@ inline std::uint64_t value_after(std::uint64_t value, const AtomicRequest& reque
   return value;
 }
 
-/// Performs a request by a loop over `compare_swap(expected, desired)`, which returns the word's
+/// Executes a request by a loop over `compare_swap(expected, desired)`, which returns the word's
 /// old value. Returns the field's old value.
-/// @param word a recent value of the word; any value is correct, a good guess is fast
+/// @param word a recent value of the word; any value gives a correct result, the right one is fast
 template <class CompareSwap>
 std::uint64_t emulate(const WordField& field, const AtomicRequest& request, std::uint64_t word,
                       CompareSwap&& compare_swap) {
   while (true) {
     const std::uint64_t before = field.of(word);
     const std::uint64_t desired = field.replaced(word, value_after(before, request, field.mask));
-    // Also where nothing changes: the guess may be wrong.
+    // Needed even if the value does not change, since `word` may be out of date.
     const std::uint64_t seen = compare_swap(word, desired);
     if (seen == word)
       return before;

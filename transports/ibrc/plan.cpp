@@ -78,7 +78,7 @@ bool needs_grh(const Pair& pair, const Settings& settings) {
     return true;
   const auto& local = pair.local.addresses;
   const auto& remote = pair.remote.addresses;
-  // The first half of a GID is its subnet's.
+  // The first half of a GID is the subnet's prefix: different subnets need a GRH.
   return !local.empty() && !remote.empty() &&
          !std::equal(local[0].raw.begin(), local[0].raw.begin() + 8, remote[0].raw.begin());
 }

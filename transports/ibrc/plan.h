@@ -1,4 +1,4 @@
-// Which ports connect, and how: pure functions over the data of both ends.
+// Plans which ports connect and how. Pure functions of the data of both ends.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace shmemctl::ibrc {
 
-/// A pair of GIDs that may serve a connection; the peer's address as it travelled.
+/// A pair of GIDs that a connection may use.
 struct AddressPair {
-  std::size_t local = 0; ///< index in the own list of NICs
+  std::size_t local = 0; ///< index in this PE's NIC's list of addresses
   verbs::GidKind kind = verbs::GidKind::v2_ipv4;
   verbs::RawGid remote{};
 };
@@ -22,13 +22,12 @@ struct PathPlan {
   int mtu_bytes = 0;
   int outstanding_reads = 1;
   std::uint64_t max_message_bytes = 0;
-  bool global = true;                 ///< with a GRH
-  std::vector<AddressPair> addresses; ///< to try in this order; empty without a GRH
+  bool global = true;                 ///< whether packets have a GRH
+  std::vector<AddressPair> addresses; ///< in the order in which to try them; empty without a GRH
 };
 
-/// Paths between two PEs, over the NICs that rc::pair_ports() pairs. Throws
-/// Error (unavailable, or usage for an option) that names both ends' ports if they cannot be
-/// connected.
+/// The paths between two PEs, over the NICs that rc::pair_ports() pairs. Throws Error (unavailable,
+/// or usage if an option is the cause) that names both ends' ports if they cannot be connected.
 std::vector<PathPlan> plan_paths(const Hello& local, const Hello& remote, const Settings& settings,
                                  const rc::Job& job, int peer);
 

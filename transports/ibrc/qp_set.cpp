@@ -13,10 +13,10 @@ void QpSet::count(const Endpoint& endpoint, Direction direction, std::size_t siz
 
 Endpoint& QpSet::begin(int pe, std::size_t path) {
   Endpoint& endpoint = this->endpoint(pe, path);
-  // Atomics by message before a fence are done before later WRITEs and READs.
+  // A fence orders earlier atomics by message before later WRITEs and READs.
   if (requests_) [[unlikely]]
     requests_->await_fenced(endpoint);
-  chain_.clear(); // the chain may be left from an operation that failed
+  chain_.clear(); // an operation that failed may have left requests
   return endpoint;
 }
 
@@ -40,7 +40,7 @@ void QpSet::post_piece(Endpoint& endpoint, const rc::Piece& piece, rc::Doorbell 
   const rc::NicTransfer& part = piece.transfer;
   std::int16_t slot = -1;
   if (!piece.local) {
-    // A thread that waits for a slot must not hold others back.
+    // take_slot() waits for slots of posted requests only.
     if (queues_.staging().empty())
       queues_.post(endpoint, chain_, false);
     slot = queues_.take_slot();
@@ -158,7 +158,7 @@ std::uint64_t QpSet::atomic_by_message(const RemoteAddress& target, const Atomic
   return wants_value ? requests_->await_value(endpoint, number) : 0;
 }
 
-/// `value` has to stay until this returns: it is posted inline.
+/// `value` is posted inline, so it must not change before this function returns.
 void QpSet::post_signal(Endpoint& endpoint, const RemoteAddress& signal, const std::uint64_t& value,
                         SignalOp op, bool after_payload, bool await) {
   if (requests_ && op == SignalOp::add) {
@@ -176,10 +176,11 @@ void QpSet::post_signal(Endpoint& endpoint, const RemoteAddress& signal, const s
   queues_.post(endpoint, chain_, await);
 }
 
-/// Orders what follows with a fence after the earlier WRITEs, on any fabric: an atomic is executed
-/// after those are placed, and the fence waits for its response. The atomic compares the signal
-/// with the value that it is about to be set to, and swaps in the same: it changes nothing. Without
-/// HCA atomics, waits for the payload's acknowledgement instead.
+/// Orders a later request that has a fence after the earlier WRITEs, on any fabric: adds an atomic,
+/// which the HCA executes after those WRITEs are placed and for whose response the fence waits. The
+/// atomic is a compare-and-swap of the signal, with the value that the signal is about to get as
+/// both operands, so it changes nothing. With atomics by message, waits for the payload's
+/// acknowledgement instead.
 void QpSet::add_order(Endpoint& endpoint, const RemoteAddress& signal, std::uint64_t value) {
   if (requests_) {
     queues_.post(endpoint, chain_, true);

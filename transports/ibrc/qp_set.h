@@ -13,11 +13,11 @@
 
 namespace shmemctl::ibrc {
 
-/// Thread safe. Errors as in Endpoints, and Error (unavailable) for memory that the peer has not
+/// Thread safe. Throws like Endpoints, and Error (unavailable) for memory that the peer has not
 /// registered.
 class QpSet : public rc::QpSetOperations<QpSet, Endpoint> {
 public:
-  /// @param service executes atomics by message; nullptr: the HCAs execute them
+  /// @param service service for atomics by message; nullptr if the HCAs execute atomics
   QpSet(JobView& job, const rc::LocalMemory& local, const rc::RemoteMemory& remote,
         std::size_t number, std::size_t endpoints, MessageService* service)
       : QpSetOperations(job, local, remote, number), job_(job), number_(number),
@@ -26,7 +26,7 @@ public:
       requests_.emplace(job, queues_, *service, number);
   }
 
-  /// For connecting, before the first operation.
+  /// For use while connecting, before the first operation.
   Endpoints& queues() { return queues_; }
   std::size_t paths_to(int pe) const { return queues_.paths_to(pe); }
   Endpoint& endpoint(int pe, std::size_t path) const { return queues_.endpoint(pe, path); }
@@ -41,7 +41,7 @@ private:
   friend class rc::QpSetOperations<QpSet, Endpoint>;
   using Direction = rc::NicTransfer::Direction;
 
-  // What QpSetOperations asks for. Requests collect in chain_ until a doorbell.
+  // Functions that QpSetOperations calls. They collect requests in chain_ until a doorbell.
   Endpoint& begin(int pe, std::size_t path);
   Endpoint& begin_signal(int pe, SignalOp op);
   static std::size_t max_inline_bytes(const Endpoint& endpoint) {
@@ -72,15 +72,15 @@ private:
   void add_signal(Endpoint& endpoint, const RemoteAddress& signal, const std::uint64_t& value,
                   SignalOp op);
   std::uint64_t atomic_locked(const RemoteAddress& target, const AtomicRequest& request);
-  /// For all but a fetch returns before it is done.
+  /// Waits for the old value if `wants_value`; else returns 0 before the atomic is executed.
   std::uint64_t atomic_by_message(const RemoteAddress& target, const AtomicRequest& request,
                                   bool wants_value);
 
   JobView& job_;
   std::size_t number_;
   Endpoints queues_;
-  std::optional<Requests> requests_; ///< if atomics go by message
-  WorkChain chain_;                  ///< work requests of the operation under way
+  std::optional<Requests> requests_; ///< empty unless CPUs execute atomics
+  WorkChain chain_;                  ///< work requests of the current operation
 };
 
 } // namespace shmemctl::ibrc

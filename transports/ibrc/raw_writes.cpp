@@ -15,21 +15,20 @@ namespace shmemctl::ibrc {
 
 namespace {
 
-/// The only region that is registered: the caller's memory is a part of it.
+/// Number of the only region that is registered: the caller's memory.
 constexpr int raw_region = region::heap;
-/// So that the send queue frees its places in time; between two of them requests give no
-/// completion.
+/// One in this many requests is signalled, so that places in the send queue become free in time.
 constexpr std::uint32_t raw_signal_interval = 16;
 constexpr const char* raw_step = "an RDMA write";
 
-/// A transport of its own makes the connections. None of its operations is used: this posts on its
-/// QPs and polls their CQs, alone.
+/// Uses an IbrcTransport of its own to make the connections, but none of that transport's
+/// operations: this class posts to the QPs and polls their CQs itself.
 class QpWrites final : public RawWrites {
 public:
   QpWrites(const TransportSetup& setup, const std::shared_ptr<const verbs::Functions>& functions)
       : transport_(setup, functions, "") {}
 
-  /// Returns why not, in one clause; "" if they can be used.
+  /// Returns why the ports cannot be used, in one clause; "" if they can.
   std::string use(const std::vector<HcaPort>& ports) {
     if (ports.empty())
       return "";
@@ -90,13 +89,13 @@ public:
   std::vector<NicTraffic> traffic() const override { return transport_.traffic(); }
 
 private:
-  /// A QP, and what its requests name.
+  /// A QP, and the addresses and keys of its requests.
   struct Path {
     Endpoint* endpoint = nullptr;
     std::uint32_t lkey = 0;
-    rc::RdmaAddress target; ///< where the first byte goes in the peer's memory
+    rc::RdmaAddress target; ///< start of the peer's memory
     std::uint32_t size_bytes = 0;
-    std::uint64_t posted_bytes = 0, operations = 0; ///< not counted by the port yet
+    std::uint64_t posted_bytes = 0, operations = 0; ///< not yet added to the port's counters
   };
 
   void add_paths(int peer, const std::byte* memory) {
@@ -113,14 +112,14 @@ private:
       path.lkey = local->lkey(endpoint.port);
       path.target = remote.at(0, endpoint.peer_port);
       paths_.push_back(path);
-      // QPs of a device share its CQ, which must hold a completion of each request after an error.
+      // QPs of a device share a CQ. After an error, it must hold a completion for each request.
       const int most = job.device_of(*job.nics[endpoint.port]).attributes().max_cqe;
       depth_ =
           std::min(depth_, static_cast<std::uint32_t>(std::max(most / static_cast<int>(count), 1)));
     }
   }
 
-  /// @param size_bytes 0: a WRITE of nothing, which completes after all before it
+  /// @param size_bytes 0 for a WRITE without data, which completes after all earlier requests
   void post(Path& path, const std::byte* source, std::uint64_t target_offset_bytes,
             std::size_t size_bytes, bool signalled) {
     Endpoint& endpoint = *path.endpoint;
@@ -157,7 +156,7 @@ private:
     }
   }
 
-  /// All of a point have the same size, but for the last piece of a long one.
+  /// All requests of a point have the same size, except for the last piece of a long WRITE.
   static Work work_of(const Path& path) { return {WorkKind::put, -1, path.size_bytes, nullptr}; }
 
   template <class Done>
@@ -194,13 +193,13 @@ private:
     for (const UsedDevice& used : job.devices)
       used.events->poll();
     const Error failure = completion_failure(job, *path.endpoint, work_of(path), completion);
-    // If the peer has ended, the job's health knows the cause, which says more.
+    // If the peer has ended, the job's first failure says more: await_cause() throws it.
     if (verbs::peer_may_be_gone(completion.status))
       job.health->await_cause(path.endpoint->pe);
     throw failure;
   }
 
-  /// Not for each request: the counters are atomic.
+  /// Adds to the port's counters. Not done for each request, since the counters are atomic.
   void count_bytes(Path& path) {
     Nic& nic = *transport_.view().nics[path.endpoint->port];
     nic.put_bytes.fetch_add(path.posted_bytes, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// Replaces the WRITEs in builds without the headers of libibverbs.
+// Replaces raw_writes.cpp in builds without the headers of libibverbs.
 #if !__has_include(<infiniband/verbs.h>)
 
 #include "transports/ibrc/raw_writes.h"

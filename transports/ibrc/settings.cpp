@@ -9,7 +9,7 @@ Settings read_settings(const Options& options) {
   Settings settings;
   settings.path = rc::read_path_options(options);
   settings.gid.index = settings.path.gid_index;
-  // A default is a preference; an option that is set is a requirement.
+  // The defaults of these options do not restrict the choice of GIDs; values that are set do.
   if (options.value("IB_ROCE_VERSION_NUM").set())
     settings.gid.roce_version = static_cast<int>(options.integer("IB_ROCE_VERSION_NUM"));
   if (options.value("IB_ADDR_FAMILY").set())

@@ -1,4 +1,4 @@
-// How fast long transfers go through a NIC.
+// Measures how fast long transfers go through a NIC.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@
 
 namespace shmemctl::ibrc {
 
-/// Throughput of one QP set on one NIC; under the QP set's lock. Short transfers are excluded: they
-/// show latency rather than throughput, and the cost of reading the clock.
+/// Throughput of one QP set on one NIC; used under the QP set's lock. Excludes short transfers:
+/// they would measure latency and the cost of reading the clock rather than throughput.
 class ThroughputMeter {
 public:
   /// Half of the smallest transfer that is striped over two NICs.
@@ -34,7 +34,7 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
   std::uint32_t in_flight_ = 0;
-  std::uint64_t bytes_ = 0; ///< since the NIC was last idle
+  std::uint64_t bytes_ = 0; ///< bytes moved since no long transfer was in flight
   Clock::time_point since_;
 };
 

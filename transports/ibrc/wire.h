@@ -1,4 +1,4 @@
-// Encoding of what PEs exchange to connect. Whatever a peer sends, decoding
+// Encoding of the data that PEs exchange to connect. For any bytes that a peer sends, decoding
 // gives a value within these limits, or nothing.
 #pragma once
 
@@ -22,16 +22,16 @@ inline constexpr std::size_t qp_sets = 66; ///< one of the sets is for replies
 struct AtomicsCapabilities {
   AtomicsPreference preference = AtomicsPreference::automatic;
   bool by_device = true; ///< whether its HCAs execute atomics
-  /// Receives that each of its devices can post; 0: it receives no messages.
+  /// Number of receives that each of its devices can post; 0 if it cannot receive messages.
   std::uint32_t receives = 0;
   bool operator==(const AtomicsCapabilities&) const = default;
 };
 
-/// For reach(): sent to every PE before anything is opened.
+/// Data for reach(): every PE gets it before anything is connected.
 struct Summary {
   struct Port {
     bool ethernet = true;
-    std::uint8_t gid_kinds = 0; ///< bit i: GidKind i
+    std::uint8_t gid_kinds = 0; ///< bit i is set if the port has a GID of GidKind i
     bool operator==(const Port&) const = default;
   };
   std::string reason; ///< why that PE cannot use ibrc; "" if it can
@@ -56,27 +56,27 @@ struct Hello {
     std::uint16_t mtu_bytes = 1024; ///< MTU of the port
     std::uint64_t max_message_bytes = 0;
     std::uint8_t outstanding_reads = 1;
-    bool orders_writes = false; ///< WRITEs of a queue pair are placed in the order of their posting
+    bool orders_writes = false;     ///< whether WRITEs of a queue pair are placed in posting order
     std::vector<Address> addresses; ///< best first
     bool operator==(const Nic&) const = default;
   };
   std::string host;
-  std::uint16_t wanted_mtu_bytes = 0; ///< 0: the MTU that both ports support
+  std::uint16_t wanted_mtu_bytes = 0; ///< 0: the largest MTU that both ports support
   std::uint8_t qp_sets = 1;
   std::vector<Nic> nics;
   AtomicsCapabilities atomics; ///< what these NICs can execute
   bool operator==(const Hello&) const = default;
 };
 
-/// What a peer needs to connect a QP.
+/// The data that a peer needs to connect a QP.
 struct QpName {
   std::uint32_t number = 0, first_packet = 0; ///< 24 bits each
   bool operator==(const QpName&) const = default;
 };
 
-/// How one round of connecting went, for one peer.
+/// The result of one round of connecting, for one peer.
 struct Attempt {
-  bool failed_somewhere = false;   ///< with any peer: then all PEs make another round
+  bool failed_somewhere = false;   ///< this PE failed with some peer; all PEs make another round
   std::vector<std::uint8_t> paths; ///< 1 if this PE's end of that path is ready to receive
   bool operator==(const Attempt&) const = default;
 };

@@ -9,7 +9,7 @@ namespace {
 std::uint64_t execute_word(std::byte* word, const Message& request) {
   if (request.word_bytes >= 4)
     return execute_atomic(word, {request.op, request.word_bytes, request.operand, request.compare});
-  copy_to_shared(word, &request.operand, request.word_bytes); // a small word of a put
+  copy_to_shared(word, &request.operand, request.word_bytes); // a put of a 2-byte word
   return 0;
 }
 

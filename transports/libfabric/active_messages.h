@@ -1,4 +1,4 @@
-// What this PE does for its peers: executes their staged atomic operations and their signals.
+// The target's side of active messages: executes the peers' staged atomics and signals.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,19 @@
 
 namespace shmemctl::fabric {
 
-/// The target's side of one endpoint; called only by the thread that polls it.
+/// The target's side of one endpoint. Called only by the thread that polls the endpoint.
 class Target {
 public:
   Target(const MemoryMap& memory, int pe, const ImmediateSpace& immediates)
       : memory_(memory), pe_(pe), immediates_(immediates) {}
 
-  /// Handles a request. Returns its reply, unless its payload has not arrived yet.
+  /// Executes a request and returns its reply. If the request is a signal whose payload has not
+  /// arrived yet, keeps it and returns nothing.
   std::optional<Message> on_request(const Message& request);
-  /// A payload has arrived. Returns the reply of the signal that waited for it, if any.
+  /// Counts an arrived payload. If it was the last one that a signal waits for, executes the signal
+  /// and returns its reply.
   std::optional<Message> on_payload(std::uint64_t immediate_data);
-  /// Destination of the reply.
+  /// The PE to which a reply is sent.
   static int receiver(const Message& reply) { return static_cast<int>(reply.region); }
 
 private:

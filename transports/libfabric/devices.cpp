@@ -55,7 +55,7 @@ std::vector<Device> devices_of(const Library& library, const fi_info* list,
                                const std::string& provider) {
   std::vector<Device> devices;
   for (const fi_info* info = list; info; info = info->next) {
-    // "tcp" also finds "tcp;ofi_rxm".
+    // A request for "tcp" also returns "tcp;ofi_rxm".
     if (text_of(info->fabric_attr->prov_name) != provider || is_link_local(*info))
       continue;
     Device device;

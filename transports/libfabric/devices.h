@@ -1,4 +1,4 @@
-// Results of fi_getinfo() for a provider, one per device.
+// Finds a provider of libfabric and its devices.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,14 @@
 namespace shmemctl::fabric {
 
 struct Device {
-  std::string name;   ///< as NICs are named: "eth0", "rxe0", "rdmap0s8"
-  std::string domain; ///< the provider's name
+  std::string name;   ///< the NIC's name: "eth0", "rxe0", "rdmap0s8"
+  std::string domain; ///< the name of its domain in the provider
   std::uint32_t address_format = 0;
-  bool loopback = false; ///< reaches this machine only
+  bool loopback = false; ///< whether it reaches this machine only
   std::shared_ptr<fi_info> info;
 };
 
-/// An available provider, with its devices in the provider's order, those last that reach this
-/// machine only.
+/// An available provider, with its devices in the provider's order; loopback devices come last.
 struct Provider {
   std::shared_ptr<const Library> library;
   std::string name; ///< libfabric's
@@ -27,21 +26,21 @@ struct Provider {
   std::vector<Device> devices;
 };
 
-/// The reason if there is none.
+/// Why no provider is available.
 struct Unavailable {
   std::string reason, fix;
 };
 
-/// Finds the best available provider, which has the interface if one is given. Returns false and
-/// fills `problem` if there is none.
+/// Finds the best available provider; if the request names an interface, only a provider that has
+/// it. Returns false and fills `problem` if there is none.
 bool find_provider(const ProviderRequest& request, Provider& found, Unavailable& problem);
 
 /// Hints for fi_getinfo().
 /// @param gpu_memory only devices that can access GPU memory
 Info hints_for(const Library& library, const ProviderChoice& choice, bool gpu_memory);
 
-/// The devices of one list of fi_getinfo(), each once, without link-local addresses (they hold on
-/// one link only).
+/// The devices in a result of fi_getinfo(), each once. Leaves out link-local addresses, which are
+/// valid on one link only.
 std::vector<Device> devices_of(const Library& library, const fi_info* list,
                                const std::string& provider);
 

@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t access_bits =
     FI_READ | FI_WRITE | FI_SEND | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
-/// Runs a call that makes an object, and takes the object.
+/// Runs a call that creates an object, and stores the object.
 template <class Object, class Call>
 int make(Fid<Object>& object, Call&& call) {
   Object* made = nullptr;
@@ -67,7 +67,7 @@ fi_mr_attr registration_of(const iovec& area, const DeviceMemory* gpu) {
 
 Registration::Registration(const Endpoint& endpoint, void* base, std::size_t size_bytes,
                            const DeviceMemory* gpu) {
-  // Where the caller chooses keys, each is used once in the process.
+  // If the caller chooses keys, each key is used only once in the process.
   static std::atomic<std::uint64_t> next_key{1};
   const iovec area{base, size_bytes};
   fi_mr_attr attributes = registration_of(area, gpu);
@@ -131,7 +131,7 @@ void Endpoint::bind() {
   require(fi_ep_bind(endpoint_.get(), &queue_->fid, FI_TRANSMIT | sends), "bind a CQ");
   require(fi_ep_bind(endpoint_.get(), &queue_->fid, FI_RECV), "bind a CQ");
 #if FI_VERSION_GE(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), FI_VERSION(1, 18))
-  // Calls of CUDA inside of the provider could wait for a kernel that waits for them.
+  // CUDA calls in the provider could wait for a kernel that itself waits for the transfer.
   bool permitted = false;
   fi_setopt(&endpoint_->fid, FI_OPT_ENDPOINT, FI_OPT_CUDA_API_PERMITTED, &permitted,
             sizeof permitted);
@@ -152,7 +152,8 @@ void Endpoint::insert(const std::vector<std::string>& addresses) {
   for (std::size_t pe = 0; pe < addresses.size(); ++pe) {
     if (addresses[pe].empty())
       continue;
-    // All have one format, and so one size; anything else would be read past its end.
+    // All addresses have the same format and size; the provider would read past the end of a
+    // shorter one.
     const int entered =
         addresses[pe].size() != address_.size()
             ? -FI_EINVAL

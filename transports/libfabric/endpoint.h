@@ -1,5 +1,5 @@
-// One endpoint of a provider with everything below it: fabric, domain, address table and
-// completion queue; and memory that is registered with it.
+// One endpoint of a provider, with its fabric, domain, address vector and completion queue, and
+// memory that is registered with it.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,23 @@
 
 namespace shmemctl::fabric {
 
-/// What the provider returned, in the words that the code asks for.
+/// The properties of an endpoint, from the fi_info of the provider and the profile.
 struct Promises {
   bool local_registration = false;    ///< FI_MR_LOCAL: local memory needs a descriptor
-  bool virtual_addresses = false;     ///< FI_MR_VIRT_ADDR: a peer's address, not an offset
+  bool virtual_addresses = false;     ///< FI_MR_VIRT_ADDR: remote addresses, instead of offsets
   bool provider_keys = false;         ///< FI_MR_PROV_KEY: the provider chooses keys
   bool endpoint_registration = false; ///< FI_MR_ENDPOINT: memory is bound to the endpoint
-  bool immediate_data = false;        ///< 4 bytes or more with a write
+  bool immediate_data = false;        ///< a write can carry 4 bytes or more of immediate data
   bool fence_flag = false;            ///< FI_FENCE
-  bool manual_progress = false;       ///< manual progress: needs polling
-  bool gpu_memory = false;            ///< FI_HMEM: memory of GPUs may be registered
+  bool manual_progress = false;       ///< progress needs polling
+  bool gpu_memory = false;            ///< FI_HMEM: GPU memory may be registered
   std::size_t inject_bytes = 0;
   std::size_t max_message_bytes = 0;
   std::size_t ordered_bytes = 0; ///< writes and atomics up to this size become visible in order
 };
 Promises promises_of(const fi_info& info, const Profile& profile);
 
-/// As fi_mr_regattr() takes it. `area` has to outlive the result, and the key is not set.
+/// The argument of fi_mr_regattr(), without the requested key. `area` must outlive the result.
 fi_mr_attr registration_of(const iovec& area, const DeviceMemory* gpu);
 
 class Endpoint;
@@ -43,8 +43,8 @@ class Endpoint;
 class Registration {
 public:
   Registration() = default;
-  /// @param gpu the device that owns the memory; nullptr: host memory
   /// Throws Error.
+  /// @param gpu the GPU that owns the memory; nullptr: host memory
   Registration(const Endpoint& endpoint, void* base, std::size_t size_bytes,
                const DeviceMemory* gpu = nullptr);
 
@@ -68,26 +68,27 @@ public:
   fid_domain* domain() const { return domain_.get(); }
   fid_ep* handle() const { return endpoint_.get(); }
   fid_cq* queue() const { return queue_.get(); }
-  /// How peers reach it.
+  /// The address by which peers reach the endpoint, as the provider encodes it.
   const std::string& address() const { return address_; }
-  /// A name for it that people can read: "192.0.2.2:4711".
+  /// The text of an address: "192.0.2.2:4711".
   std::string readable(const std::string& address) const;
 
-  /// Whether a TCP address refuses connections; false if unknown. Returns quickly.
+  /// Whether a TCP address refuses connections; false if unknown. Takes at most 100 ms.
   bool refuses(const std::string& address) const;
 
-  /// Enters the peers' addresses, by PE; "" is none. Throws Error.
+  /// Inserts the peers' addresses into the address vector. Throws Error.
+  /// @param addresses by PE; "" for a PE that is not a peer
   void insert(const std::vector<std::string>& addresses);
   fi_addr_t peer(int pe) const { return peers_[static_cast<std::size_t>(pe)]; }
 
-  /// Closes the endpoint and its queues. Memory bound to the endpoint must be deregistered first,
-  /// other memory later.
+  /// Closes the endpoint. Memory that is bound to the endpoint must be deregistered before, other
+  /// memory afterwards.
   void close() { endpoint_.reset(); }
 
-  /// Whether the provider has every operation that is needed, in 4 and 8 bytes.
+  /// Whether the provider has all needed atomics of 4 and 8 bytes, and a 2-byte store.
   bool has_all_atomics() const;
 
-  /// An Error of this endpoint. @param attempted e.g. "open the domain of"
+  /// An Error of this endpoint. @param attempted for example "open the domain"
   Error error(const std::string& attempted, const std::string& text, const std::string& fix) const;
 
 private:
@@ -111,7 +112,7 @@ private:
   std::vector<fi_addr_t> peers_;
 };
 
-/// The operation, as libfabric calls it: the same table for the query and for the calls.
+/// libfabric's operation for an atomic, for queries and for calls.
 fi_op provider_op(AtomicOp op);
 enum class AtomicCall { plain, fetching, comparing };
 AtomicCall provider_call(AtomicOp op);

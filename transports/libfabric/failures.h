@@ -1,4 +1,4 @@
-// Failures of peers: recorded by the polling thread, thrown by the waiting one.
+// Failures of peers. The thread that polls records them, and the thread that waits throws them.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace shmemctl::fabric {
 
-/// A step as the action of an Error about a peer: "PE 2: cannot put".
+/// The text of a step in an Error about a peer: "PE 2: cannot put".
 inline std::string attempted_on_peer(std::string_view step) {
   return step.starts_with("atomic") ? "perform an atomic operation" : std::string(step);
 }
@@ -34,7 +34,8 @@ public:
   bool has(int pe) const {
     return failed_[static_cast<std::size_t>(pe)].load(std::memory_order_acquire);
   }
-  /// The first peer on which an operation of this waiter failed; -1 if none. Reset by the call.
+  /// The first peer on which an operation of this waiter failed; -1 if none failed. Clears the
+  /// record.
   int take_peer_of(const void* waiter) {
     const std::lock_guard lock(mutex_);
     const auto found = waiters_.find(waiter);

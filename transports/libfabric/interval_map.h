@@ -1,5 +1,5 @@
-// An interval map: memory ranges with a value each. They may overlap, and several may start at the
-// same address.
+// A map from memory ranges to values. Ranges may overlap, and several may start at the same
+// address.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@ class Areas {
 public:
   void add(const std::byte* base, std::size_t size_bytes, Value value) {
     areas_.emplace(
-        base, Area{size_bytes, std::move(value)}); // after areas that start at the same address
+        base, Area{size_bytes, std::move(value)}); // placed after ranges that have the same start
     longest_bytes_ = std::max(longest_bytes_, size_bytes);
   }
-  /// Removes the most recent range that starts there; does nothing if there is none.
+  /// Removes the newest range that starts at `base`, if there is one.
   void remove(const std::byte* base) {
     const auto next = areas_.upper_bound(base);
     if (next != areas_.begin() && std::prev(next)->first == base)
@@ -27,21 +27,22 @@ public:
 
   struct Found {
     const Value* value = nullptr;
-    std::size_t rest_bytes = 0; ///< from the address to the area's end
+    std::size_t rest_bytes = 0; ///< size from the address to the end of the range
   };
-  /// An area that holds the address: of those that begin nearest before it, the youngest.
+  /// The range that contains the address; of several, that with the highest start, and of those the
+  /// newest.
   std::optional<Found> find(const std::byte* at) const {
     for (auto area = areas_.upper_bound(at); area != areas_.begin();) {
       --area;
       const auto in_area = static_cast<std::size_t>(at - area->first);
       if (in_area >= longest_bytes_)
-        break; // no area that starts at or before this one extends beyond it
+        break; // no range that starts here or earlier is long enough to contain the address
       if (in_area < area->second.size_bytes)
         return Found{&area->second.value, area->second.size_bytes - in_area};
     }
     return std::nullopt;
   }
-  /// Bytes of this memory before the start of the next range.
+  /// How many of the `size_bytes` bytes are before the start of the next range.
   std::size_t up_to_next(const std::byte* at, std::size_t size_bytes) const {
     const auto next = areas_.upper_bound(at);
     if (next == areas_.end())
@@ -55,7 +56,7 @@ private:
     Value value;
   };
   std::multimap<const std::byte*, Area> areas_;
-  /// Longest of all intervals that have been added, removed ones included.
+  /// Size of the longest range ever added, including removed ranges.
   std::size_t longest_bytes_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// One-sided operations through libfabric's reliable datagram endpoints.
+// The transport libfabric: one-sided operations through libfabric's reliable datagram endpoints.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace shmemctl {
 
-/// Does not throw if libfabric, a provider or a device is missing: its reach() says so.
+/// Does not throw if libfabric, a provider or a device is missing: reach() gives the reason.
 std::unique_ptr<Transport> make_libfabric_transport(const TransportSetup& setup);
 
 } // namespace shmemctl

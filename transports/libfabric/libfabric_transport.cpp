@@ -1,5 +1,5 @@
-// Puts and gets: split where registrations, messages or buffers end; staged where local memory is
-// not registered and has to be.
+// The transport libfabric. Puts and gets are split at the ends of registrations, messages and
+// buffers, and staged if local memory must be registered but is not.
 
 #include "transports/libfabric/libfabric_transport.h"
 
@@ -80,7 +80,8 @@ void LibfabricTransport::put(int context, const RemoteAddress& target, const voi
              });
 }
 
-/// By message: the target's polling thread stores it at once, and replies later (Rail::received).
+/// Puts a word by message: the target's polling thread stores it at once, and replies later
+/// (Rail::received()).
 void LibfabricTransport::put_word(const Path& path, const RemoteAddress& target,
                                   const AtomicRequest& word) {
   Operation& operation = take(path, OperationKind::request, target.pe);
@@ -98,7 +99,7 @@ void LibfabricTransport::put_on(const Path& path, const RemoteAddress& target,
   }
 }
 
-/// Writes as much as can go at once, and returns how much that was.
+/// Writes as many bytes as one operation can write, and returns their number.
 std::size_t LibfabricTransport::put_part(const Path& path, const RemoteAddress& target,
                                          const std::byte* source, std::size_t size_bytes,
                                          bool blocking, const std::uint64_t* immediate) {
@@ -107,7 +108,7 @@ std::size_t LibfabricTransport::put_part(const Path& path, const RemoteAddress& 
       memory_.remote(path.rail_index, target, std::min(size_bytes, promises.max_message_bytes));
   void* descriptor = nullptr;
   std::uint64_t flags = 0;
-  const bool of_gpu = memory_.devices().hold(source); // no processor copies GPU memory
+  const bool of_gpu = memory_.devices().hold(source); // the CPU cannot copy GPU memory
   bool staged = blocking && !of_gpu && remote.size_bytes <= path.rail.pool().bounce_bytes();
   if (remote.size_bytes <= promises.inject_bytes && !of_gpu) {
     flags = FI_INJECT;
@@ -219,7 +220,8 @@ AtomicOp op_of(SignalOp op) {
 
 } // namespace
 
-/// The reply's operation if the caller waits for it, which must free it.
+/// Posts an atomic. If `waited`, returns its operation, for which the caller must wait and which it
+/// must free; else nullptr.
 Operation* LibfabricTransport::begin_atomic(const Path& path, const RemoteAddress& target,
                                             const AtomicRequest& request, bool waited,
                                             std::uint64_t flags) {
@@ -253,7 +255,7 @@ void LibfabricTransport::post_staged(const Path& path, Operation& operation,
   message.operand = request.operand;
   message.compare = request.compare;
   std::memcpy(operation.payload, &message, sizeof message);
-  operation.events = 2; // completion of the send, and the reply
+  operation.events = 2; // the completion of the send, and the reply
   post(path, operation, [&] { return path.rail.send(operation); });
 }
 
@@ -320,7 +322,7 @@ void LibfabricTransport::put_signal(int context, const RemoteAddress& target, co
 
 namespace {
 
-/// Operations reserved for replies to peers.
+/// Number of operations that are reserved for replies to peers.
 constexpr std::size_t reserved_for_replies = 64;
 
 } // namespace
@@ -372,7 +374,8 @@ void LibfabricTransport::wait_operation(const Path& path, Operation& operation) 
   try {
     wait([&] { return state() != OperationState::in_flight; }, path.step, [&] { return pe; });
   } catch (...) {
-    // The thread that takes its completion frees it; if it has completed by now, this one does.
+    // The thread that takes the operation's completion frees it; if it is already complete, this
+    // thread does.
     if (operation.state.exchange(OperationState::abandoned, std::memory_order_acq_rel) !=
         OperationState::in_flight)
       path.rail.pool().give(operation);
@@ -407,7 +410,8 @@ void LibfabricTransport::fence(int context) {
     return;
   const std::uint32_t used = state.endpoints;
   const bool one_endpoint = (used & (used - 1)) == 0;
-  // Atomics are executed by the target's CPU, so later puts could overtake them.
+  // One ordered endpoint keeps the order of puts. Atomics must still be waited for: the target's
+  // CPU executes them, so later puts could overtake them.
   wait_pending(context, one_endpoint && provider_.profile.in_order, "fence");
 }
 
@@ -432,7 +436,8 @@ void LibfabricTransport::serve() {
   constexpr std::uint64_t polls_of_a_busy_program = 32;
   constexpr int idle_before_sleep = 1000;
   const auto shortest = std::chrono::microseconds(20), longest = std::chrono::microseconds(500);
-  // Such polls would take the core from a program that polls, and are not needed.
+  // While the program polls, this thread sleeps: its polls are not needed, and would take the core
+  // from the program.
   const auto first_doze = std::chrono::microseconds(100),
              longest_doze = std::chrono::microseconds(1000);
   auto sleep = shortest, doze = first_doze;
@@ -467,7 +472,7 @@ void LibfabricTransport::stop_serving() {
   stop_.store(true, std::memory_order_release);
   if (service_.joinable())
     service_.join();
-  // A peer's last quiet may wait for a reply that was deferred to the next poll.
+  // A peer's last quiet may be waiting for a reply that was deferred to the next poll.
   const Deadline deadline = Deadline::after(std::chrono::milliseconds(100));
   for (const auto& rail : rails_)
     while (rail->has_pending_replies() && !deadline.passed())
@@ -476,7 +481,8 @@ void LibfabricTransport::stop_serving() {
 
 namespace {
 
-/// Requesting FI_HMEM makes a provider look for CUDA, and may change its capabilities.
+/// Whether to request FI_HMEM. It is requested only if it may be used, since the request makes a
+/// provider look for CUDA and may change its capabilities.
 bool wants_gpu_memory(const Options& options) {
   const std::string heap = options.text("HEAP");
   return options.text("GPUDIRECT") != "off" && heap != "host" && heap != "none" &&
@@ -496,7 +502,8 @@ LibfabricTransport::LibfabricTransport(const TransportSetup& setup)
 
 LibfabricTransport::~LibfabricTransport() {
   stop_serving();
-  // Memory that is bound to an endpoint is deregistered before it, other memory after.
+  // Memory that is bound to an endpoint is deregistered before the endpoint is closed, other memory
+  // afterwards.
   for (const auto& rail : rails_)
     if (!rail->endpoint().promises().endpoint_registration)
       rail->close();
@@ -545,8 +552,8 @@ void LibfabricTransport::use_nics(const std::vector<HcaPort>& nics) {
                   "libfabric's provider " + provider_.name + " does not have it",
                   "choose a device that fi_info -p \"" + provider_.name + "\" lists");
   }
-  // Network interfaces of the kernel have other names: options for another kind of NIC do not apply
-  // to them.
+  // With a provider over IP, devices are network interfaces, whose names differ from those of NICs.
+  // A NIC that is not found is then ignored.
 }
 
 std::vector<EndpointName> LibfabricTransport::my_endpoints() const {
@@ -591,8 +598,8 @@ void LibfabricTransport::learn_peers(const std::vector<PeerLocation>& peers,
     all[pe] = *endpoints;
     common = std::min(common, endpoints->size());
   }
-  // Each endpoint communicates with the one of the same number; surplus ones are not used for this
-  // peer.
+  // Each endpoint communicates with the peers' endpoints of the same index; surplus endpoints are
+  // closed.
   rails_.resize(common);
   for (std::size_t i = 0; i < rails_.size(); ++i) {
     std::vector<EndpointName> names(texts.size());

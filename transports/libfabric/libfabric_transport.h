@@ -1,5 +1,4 @@
-// The transport's parts: setup, puts and gets, atomic operations, waits and the service thread each
-// have a file.
+// The transport libfabric: setup, puts and gets, atomics, waits, and the service thread.
 #pragma once
 
 #include <array>
@@ -57,7 +56,7 @@ public:
     memory_.devices().add(region, std::move(memory));
   }
   void drop_device_region(int region) override { memory_.drop_device_region(region); }
-  /// Some providers keep no order, and others' signals are a processor's.
+  /// False: some providers do not keep any order, and with others the target's CPU writes signals.
   bool signals_device_memory() const override { return false; }
 
   bool atomics_coherent_with_cpu() const override;
@@ -66,7 +65,7 @@ public:
   std::vector<NicPair> nics_to(int pe) const override;
 
 private:
-  /// Is counted while it lives.
+  /// Increments a counter while it exists.
   class CountedIn {
   public:
     explicit CountedIn(std::atomic<int>& count) : count_(count) {
@@ -80,12 +79,12 @@ private:
     std::atomic<int>& count_;
   };
 
-  /// Path of one call: endpoint, peer and flags.
+  /// The rail and the context that a call uses.
   struct Path {
     std::size_t rail_index;
     Rail& rail;
     ContextState& state;
-    const char* step; ///< purpose of waits on the path: "put", "get"
+    const char* step; ///< purpose of waits, for messages: "put", "get"
   };
 
   // Setup.
@@ -105,11 +104,11 @@ private:
               std::size_t size_bytes, bool blocking);
   std::size_t get_part(const Path& path, std::byte* target, const RemoteAddress& source,
                        std::size_t size_bytes, bool blocking);
-  /// Calls `part(path, offset, bytes)`: once for the whole transfer or, if it is large, not of GPU
-  /// memory, and there are several endpoints, for one part per endpoint (multiples of 4 KiB).
+  /// Calls `part(path, offset, bytes)` for the parts of a transfer. A large transfer of host memory
+  /// has one part per endpoint (multiples of 4 KiB), other transfers have a single part.
   template <class Part>
   void in_stripes(int context, const char* step, std::size_t size_bytes, bool of_gpu, Part&& part);
-  /// This PE's own memory; nullptr if the address is another PE's, or its GPU's.
+  /// The address if it is in host memory of this PE; else nullptr.
   std::byte* own_memory(const RemoteAddress& address) const;
 
   // Atomic operations and signals.
@@ -122,19 +121,21 @@ private:
   // Operations and waits.
   Operation& take(const Path& path, OperationKind kind, int pe);
   std::byte* take_bounce(const Path& path, int pe);
-  /// Counts the operation as pending and posts it by `call`, which is tried again while the
-  /// provider has no room.
+  /// Counts the operation as pending, and posts it by `call`, which is repeated while the provider
+  /// has no room.
   template <class Call>
   void post(const Path& path, Operation& operation, Call&& call);
-  /// Returns when a waited operation is complete. The caller gives it back.
+  /// Waits until an operation with `waited` set is complete. Then the caller must give it back to
+  /// its pool; if this function throws, it has done so itself.
   void wait_operation(const Path& path, Operation& operation);
   void wait_pending(int context, bool atomics_only, const char* step);
-  /// Polls until done() holds. @param peer the PE that it waits for; called only if the wait takes
-  /// long
+  /// Polls until done() returns true. @param peer returns the PE that is waited for; called only if
+  /// the wait takes long
   template <class Done, class Peer>
   void wait(Done&& done, const char* step, Peer&& peer);
   void check_peer(int pe);
-  /// During a long wait: checks whether the peer has ended, and records that as its failure.
+  /// Called during a long wait: checks whether the peer has ended; if so, records a failure and
+  /// throws.
   void probe(int pe);
   bool poll_all();
   ContextState& state_of(int context) { return contexts_[static_cast<std::size_t>(context)]; }
@@ -142,13 +143,13 @@ private:
   void stop_serving();
 
   TransportSetup setup_;
-  Unavailable problem_; ///< reason "": the transport can be used
+  Unavailable problem_; ///< its reason is "" if the transport can be used
   Provider provider_;
-  std::vector<Device> chosen_; ///< by use_nics(); none: the provider's first
+  std::vector<Device> chosen_; ///< set by use_nics(); if empty, connect() takes the first device
   ImmediateSpace immediates_;
   Failures failures_;
   std::array<ContextState, limits::max_contexts> contexts_;
-  /// Declared before the memory that is registered with the rails.
+  /// Declared before memory_, whose memory is registered with the rails.
   std::vector<std::unique_ptr<Rail>> rails_;
   MemoryMap memory_;
   bool native_atomics_ = false;
@@ -157,16 +158,16 @@ private:
   /// The thread that serves peers while the program does not poll.
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> program_polls_{0};
-  std::atomic<int> program_waits_{0}; ///< callers in wait(), which poll
+  std::atomic<int> program_waits_{0}; ///< number of threads in wait(), which poll
   std::thread service_;
 };
 
-/// Until done() holds; see the class.
+/// See the declaration.
 template <class Done, class Peer>
 void LibfabricTransport::wait(Done&& done, const char* step, Peer&& peer) {
   constexpr int iterations_between_polls = 64, spins = 64;
-  // Longer polling takes the core from a software network, and a short sleep is small compared with
-  // such a wait.
+  // After `polling`, the wait sleeps between polls: a software network may need the core, and a
+  // short sleep is negligible in a long wait.
   constexpr auto polling = std::chrono::milliseconds(2);
   constexpr auto nap = std::chrono::microseconds(50);
   if (done())

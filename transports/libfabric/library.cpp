@@ -9,7 +9,7 @@ namespace shmemctl::fabric {
 
 namespace {
 
-/// The newest interface that the code here knows; an older library gets its own version.
+/// The version of the interface that this code uses; an older library is asked for its own version.
 constexpr std::uint32_t wanted_version = FI_VERSION(1, 15);
 constexpr std::uint32_t oldest_version = FI_VERSION(1, 9);
 
@@ -63,7 +63,7 @@ Info Library::copy_of(const fi_info& info) const {
 
 Info Library::find(const fi_info& hints, int& error) const {
   fi_info* found = nullptr;
-  // libfabric opens CUDA, which starts threads
+  // libfabric opens CUDA, which starts threads.
   const SignalsBlocked blocked(SignalsBlocked::But::faults);
   error = -getinfo_(std::min(version_, wanted_version), nullptr, nullptr, 0, &hints, &found);
   return Info(error == 0 ? found : nullptr, {this});

@@ -1,5 +1,5 @@
-// libfabric, opened at run time: the few functions that it exports. Everything else is a call
-// through the tables of its objects.
+// libfabric, opened at run time: the few functions that it exports. All other functions are called
+// through the tables of libfabric's objects.
 #pragma once
 
 #include <cstdint>
@@ -27,27 +27,29 @@ struct FidCloser {
     fi_close(&object->fid);
   }
 };
-/// A libfabric object, closed on destruction: its parents must outlive it.
+/// A libfabric object, closed on destruction. Its parents must outlive it.
 template <class Object>
 using Fid = std::unique_ptr<Object, FidCloser>;
 
-/// Stays loaded until the process ends: providers have threads and exit handlers.
+/// The library stays loaded until the process ends, since providers have threads and exit handlers.
 class Library {
 public:
-  /// Null if it cannot be opened; then `why` holds the reason, one clause.
+  /// Returns nullptr if the library cannot be opened; `why` then receives the reason, in one
+  /// clause.
   static std::shared_ptr<const Library> open(const std::string& file, std::string& why);
 
-  /// As fi_version() has it.
+  /// The result of fi_version().
   std::uint32_t version() const { return version_; }
   std::string version_text() const;
   /// The file that was opened.
   std::string file() const { return library_.file(); }
-  /// What libfabric calls this error; the sign does not matter.
+  /// libfabric's text for an error number of either sign.
   std::string error_text(long number) const;
 
   Info new_info() const;
   Info copy_of(const fi_info& info) const;
-  /// All that match, best first; none and the error number if there are none.
+  /// The result of fi_getinfo(), best first. If nothing matches, the result is empty and `error`
+  /// receives the error number.
   Info find(const fi_info& hints, int& error) const;
   int open_fabric(fi_fabric_attr& attributes, Fid<fid_fabric>& fabric) const;
 

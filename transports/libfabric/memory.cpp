@@ -52,7 +52,7 @@ void MemoryMap::set_keys(int region, const std::vector<std::string>& keys) {
   RaddrSegments after = before ? *before : RaddrSegments(n_pes_);
   for (std::size_t pe = 0; pe < keys.size() && pe < n_pes_; ++pe) {
     if (keys[pe].empty())
-      continue; // not a peer
+      continue; // the PE is not a peer
     const auto key = from_bytes<PieceKey>(keys[pe]);
     if (!key || (key->size_bytes > 0 && key->by_endpoint.size() != endpoints_.size()))
       throw no_key(static_cast<int>(pe), "it sent a malformed key");

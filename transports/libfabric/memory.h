@@ -1,5 +1,5 @@
-// Registered memory: this PE's own, with each endpoint, and the peers' keys. A region that grows
-// gets an additional piece; existing pieces stay registered, so memory is not pinned twice.
+// Registered memory: this PE's memory, registered with each endpoint, and the peers' keys. When a
+// region grows, only the new piece is registered, so memory is not pinned twice.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace shmemctl::fabric {
 
-/// The start of a range that is the same all over.
+/// The first part of a local range that is either in one registration, or not registered.
 struct LocalPart {
   void* descriptor = nullptr;
   bool registered = false;
@@ -37,43 +37,45 @@ class MemoryMap {
 public:
   explicit MemoryMap(int n_pes) : n_pes_(static_cast<std::size_t>(n_pes)) {}
 
-  /// From now on memory is registered with these; once, before anything else.
+  /// Sets the endpoints with which memory is registered. Called once, before all other functions.
   void use(const std::vector<const Endpoint*>& endpoints) { endpoints_ = endpoints; }
 
   /// Registers the new part of the region, and returns its key. Throws Error.
   std::string set_region(const RegionView& region);
-  /// @param keys by PE: what set_region() returned there. Throws Error for what is no key.
+  /// Throws Error for a malformed key.
+  /// @param keys by PE: the result of set_region() on that PE
   void set_keys(int region, const std::vector<std::string>& keys);
-  /// A region's part that belongs to this PE.
+  /// The view of a region on this PE.
   const RegionView& region(std::size_t number) const { return regions_[number]; }
 
-  // Memory of GPUs.
+  // GPU memory.
   DeviceRegions& devices() { return devices_; }
   const DeviceRegions& devices() const { return devices_; }
-  /// Test: registers the memory with each endpoint, and deregisters it. Throws Error.
+  /// Tries to register the memory with each endpoint, and deregisters it. Throws Error.
   void try_register(std::byte* base, std::size_t size_bytes, const DeviceMemory& gpu) const {
     register_area(base, size_bytes, &gpu);
   }
   /// Deregisters the region, and drops the peers' keys.
   void drop_device_region(int region);
 
-  /// Ranges may overlap, and several may start at the same address.
+  /// Registers a range. Ranges may overlap, and several may start at the same address.
   void add_local(void* base, std::size_t size_bytes);
-  /// Removes the youngest mapping that begins at the address.
+  /// Deregisters the newest range that begins at the address, if there is one.
   void remove_local(void* base);
 
-  /// The descriptor of this memory's first bytes for an endpoint, and how many it covers.
+  /// The descriptor of the memory's first part for an endpoint, and the size of that part.
   LocalPart local(std::size_t endpoint, const void* memory, std::size_t size_bytes) const;
-  /// Throws Error if that PE has sent no key for the address.
+  /// The address and key of the first part of a remote range, and the size of that part. Throws
+  /// Error if the PE has sent no key for the address.
   RemotePart remote(std::size_t endpoint, const RemoteAddress& address,
                     std::size_t size_bytes) const;
 
 private:
   using Registrations = std::vector<Registration>; ///< by endpoint
-  /// By PE, the pieces in their order.
+  /// By PE: the pieces in the order in which they were registered.
   using RaddrSegments = std::vector<std::vector<PieceKey>>;
 
-  /// @param gpu whose memory it is; nullptr: the host's
+  /// @param gpu the GPU that owns the memory; nullptr: host memory
   Registrations register_area(std::byte* base, std::size_t size_bytes,
                               const DeviceMemory* gpu = nullptr) const;
 
@@ -81,12 +83,12 @@ private:
   std::vector<const Endpoint*> endpoints_;
   RegionTable regions_;
   DeviceRegions devices_;
-  std::map<int, std::vector<std::byte*>> gpu_pieces_; ///< by region: where its pieces begin
+  std::map<int, std::vector<std::byte*>> gpu_pieces_; ///< by region: start addresses of its pieces
 
   mutable std::shared_mutex areas_mutex_;
   Areas<Registrations> areas_;
 
-  /// A new table replaces the old one, which is kept: another thread may be reading it.
+  /// A new table replaces the old one, which is kept since another thread may be reading it.
   std::mutex keys_mutex_;
   std::deque<RaddrSegments> tables_;
   std::array<std::atomic<const RaddrSegments*>, RegionTable::capacity> current_{};

@@ -87,7 +87,7 @@ void OperationPool::give_bounce(std::byte* bounce) {
 }
 
 int OperationPool::peer_of(const ContextState* context) const {
-  const std::lock_guard lock(mutex_); // keeps the operations from being taken again meanwhile
+  const std::lock_guard lock(mutex_); // prevents that operations are taken meanwhile
   for (const Operation& operation : operations_)
     if (operation.state.load(std::memory_order_acquire) == OperationState::in_flight &&
         operation.context == context)

@@ -1,5 +1,5 @@
-// Operations in flight: a bounded number of contexts for each endpoint, each with a little
-// registered memory; and larger registered buffers for local memory that is not registered.
+// Operations in flight: a bounded number of operations for each endpoint, each with a small
+// registered payload, and larger registered buffers for local memory that is not registered.
 #pragma once
 
 #include <array>
@@ -16,63 +16,63 @@
 
 namespace shmemctl::fabric {
 
-/// What a context of the transport has in flight.
+/// The operations in flight of a context of the transport.
 struct alignas(64) ContextState {
-  std::atomic<std::uint64_t> pending{0}; ///< operations
-  /// Atomics among them, which later puts may overtake.
+  std::atomic<std::uint64_t> pending{0}; ///< number of operations
+  /// Number of atomics among them, which later puts may overtake.
   std::atomic<std::uint64_t> pending_atomics{0};
-  std::uint32_t endpoints = 0; ///< used since the last quiet(): a bit each; the caller's thread
+  std::uint32_t endpoints = 0; ///< a bit for each endpoint used since the last quiet(); not shared
 };
 
 enum class OperationKind : std::uint8_t { write, read, atomic, request, receive, reply };
 
 enum class OperationState : std::uint32_t { idle, in_flight, done, failed, abandoned };
 
-/// The provider gets its address as the operation's context.
+/// An operation in flight. The provider gets the address of its first member as the context.
 struct alignas(64) Operation {
   static constexpr std::size_t payload_bytes = 192;
 
   fi_context2 provider_context{}; ///< first member: providers write here (FI_CONTEXT2)
-  /// Set before the operation is posted, read when it has completed: `state` orders them.
+  /// Orders the members: they are set before the operation is posted, and read when it is complete.
   std::atomic<OperationState> state{OperationState::idle};
   OperationKind kind = OperationKind::write;
-  bool waited = false;     ///< a thread waits for this operation, and frees it
-  bool is_atomic = false;  ///< counted in pending_atomics
-  std::uint8_t events = 1; ///< number of completions until the operation is complete
+  bool waited = false;     ///< whether a thread waits for this operation and frees it
+  bool is_atomic = false;  ///< whether it is counted in pending_atomics
+  std::uint8_t events = 1; ///< number of events until the operation is complete
   int pe = -1;             ///< the peer
-  std::uint32_t index = 0; ///< in its pool
+  std::uint32_t index = 0; ///< index in its pool
   std::uint32_t generation = 0;
   ContextState* context = nullptr;
   std::size_t size_bytes = 0;
-  std::byte* bounce = nullptr;  ///< freed at completion
-  void* copy_to = nullptr;      ///< where a read is copied from `bounce` or the payload
+  std::byte* bounce = nullptr;  ///< buffer to free at completion
+  void* copy_to = nullptr;      ///< destination of a read that arrives in `bounce` or the payload
   std::byte* payload = nullptr; ///< payload_bytes of registered memory
-  /// Only of requests: written by the reply, and whether the target refused.
+  /// For requests only: the old value from the reply, and whether the target refused the request.
   std::uint64_t answer = 0;
   bool refused = false;
 };
 
-/// Thread safe. Memory is registered only where the provider wants that.
+/// Thread safe. The memory is registered only if the provider requires that.
 class OperationPool {
 public:
   /// Throws Error if the memory cannot be registered.
   explicit OperationPool(const Endpoint& endpoint);
 
-  /// Null if all are in flight.
-  /// @param reserve number that is kept for callers that must not wait
+  /// Takes a free operation; nullptr if there are no more than `reserve`.
+  /// @param reserve number of operations that are reserved for callers that must not wait
   Operation* take(OperationKind kind, std::size_t reserve = 0);
   void give(Operation& operation);
-  /// Null if none is free.
+  /// Takes a free buffer; nullptr if none is free.
   std::byte* take_bounce();
   void give_bounce(std::byte* bounce);
 
   std::size_t bounce_bytes() const { return bounce_bytes_; }
   void* descriptor() const { return registration_.descriptor(); }
-  /// Null if there is none of that number.
+  /// The operation of an index; nullptr if there is none.
   Operation* at(std::uint32_t index) {
     return index < operations_.size() ? &operations_[index] : nullptr;
   }
-  /// A PE that an operation of this context is in flight to; -1 if there is none.
+  /// The peer of an operation of this context that is in flight; -1 if there is none.
   int peer_of(const ContextState* context) const;
 
 private:

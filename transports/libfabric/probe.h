@@ -1,5 +1,5 @@
-// For `doctor`: libfabric's providers on this machine, and what their rules require. Needs no
-// header of libfabric.
+// Probes libfabric's providers on this machine, and the requirements of their profiles, for
+// `doctor`. Needs no header of libfabric.
 #pragma once
 
 #include <optional>
@@ -8,38 +8,38 @@
 
 namespace shmemctl::fabric {
 
-/// A variable that a provider reads when libfabric starts. The transport sets those that are not
-/// set.
+/// An environment variable that a provider reads when libfabric starts. The transport sets it if it
+/// is not set.
 struct ProviderVariable {
   std::string name, value;
-  bool required = false; ///< any other value makes the provider unusable, not only slow
-  bool optional = false; ///< other values cost memory only; not among ProfileNeeds
+  bool required = false; ///< with any other value, the provider cannot be used
+  bool optional = false; ///< other values only cost memory; not listed in ProfileNeeds
 };
 
-/// What the rules of a profile need in addition to libfabric.
+/// The requirements of a profile in addition to libfabric.
 struct ProfileNeeds {
   std::string profile;
   std::vector<ProviderVariable> variables;
-  bool gdrcopy = false; ///< only on machines with GPUs
+  bool gdrcopy = false; ///< whether it needs GDRCopy on machines with GPUs
 };
-/// Nothing if there is no such profile: "tcp", "verbs", "efa", "cxi".
+/// The requirements of a profile ("tcp", "verbs", "efa", "cxi"); nothing for another name.
 std::optional<ProfileNeeds> needs_of(const std::string& profile);
 
 struct ProviderRequest {
   std::string library_file;                 ///< "libfabric.so.1"
-  std::string provider, profile, interface; ///< the options; "" is any
+  std::string provider, profile, interface; ///< values of the options; "" means any
   int n_pes = 1;
-  /// NICs that reach memory of GPUs (FI_HMEM) are preferred to those that do not.
+  /// Whether to prefer NICs that can access GPU memory (FI_HMEM).
   bool gpu_memory = false;
 };
 
 struct ProviderPresence {
   std::string library;  ///< "libfabric 1.17 (FILE)"; "" if it cannot be opened
-  std::string provider; ///< libfabric's name of what was found; "" if nothing was
+  std::string provider; ///< libfabric's name of the provider; "" if none was found
   std::vector<std::string> devices;
-  std::string problem, fix; ///< if nothing was found
+  std::string problem, fix; ///< set if no provider was found
 };
-/// Opens libfabric and queries it. Never throws.
+/// Opens libfabric and queries it. A problem is part of the result.
 ProviderPresence probe_provider(const ProviderRequest& request);
 
 } // namespace shmemctl::fabric

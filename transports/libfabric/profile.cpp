@@ -15,13 +15,13 @@ namespace {
 
 constexpr int all_mr_modes = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 
-/// ofi_rxm takes thousands of buffers of this size when an endpoint opens: at its default of 16 KiB
-/// they are 90 MiB of each PE. Puts, gets and atomics do not pass through them, and our messages
-/// are smaller.
+/// ofi_rxm allocates thousands of buffers of this size when an endpoint opens. With its default of
+/// 16 KiB, they use 90 MiB in each PE. Puts, gets and atomics do not use these buffers, and the
+/// transport's messages are smaller.
 constexpr const char* rxm_buffer_bytes = "1024";
 static_assert(Operation::payload_bytes < 1024 / 2);
 
-/// Any other provider: nothing is assumed.
+/// The profile of any other provider: assumes no guarantees.
 Profile generic() {
   Profile profile;
   profile.name = "generic";
@@ -32,8 +32,8 @@ Profile generic() {
   return profile;
 }
 
-/// One byte stream per pair of endpoints, which is in order; but a read of the stream may end in
-/// the middle of a word. Software atomics under ofi_rxm.
+/// There is one byte stream per pair of endpoints, so operations are in order; but a read from the
+/// stream may end in the middle of a word. ofi_rxm has software atomics.
 Profile tcp() {
   Profile profile = generic();
   profile.name = "tcp";
@@ -52,8 +52,8 @@ Profile verbs() {
   profile.may_reach_gpus = true;
   profile.words_may_tear = false;
   profile.provider_atomics_by_cpu = true;
-  // MLX5_SCATTER_TO_CQE=0 is NVSHMEM's. The universe sizes ofi_rxm's completion queues, which soft
-  // devices refuse at the default of 256.
+  // NVSHMEM also sets MLX5_SCATTER_TO_CQE=0. FI_UNIVERSE_SIZE determines the size of ofi_rxm's
+  // completion queues; with the default of 256, software devices refuse them.
   profile.variables = {{"MLX5_SCATTER_TO_CQE", "0"},
                        {"FI_UNIVERSE_SIZE", "n_pes"},
                        {"FI_OFI_RXM_BUFFER_SIZE", rxm_buffer_bytes, false, true},
@@ -61,9 +61,9 @@ Profile verbs() {
   return profile;
 }
 
-/// NVSHMEM's rules for EFA (its libfabric transport, 3.5): no selective completion, nothing in
-/// order, atomics by message, signals by counting. Its queue format is the message format and the
-/// 4 bytes of data that identify the payload that has arrived (FI_CQ_FORMAT_DATA).
+/// The rules of NVSHMEM's libfabric transport (3.5) for EFA: no selective completion, no order,
+/// atomics by message, signals by counting. Completions have the format FI_CQ_FORMAT_DATA, since
+/// their 4 bytes of immediate data identify the arrived payload.
 Profile efa() {
   Profile profile;
   profile.name = "efa";
@@ -82,7 +82,7 @@ Profile efa() {
   profile.endpoints = 2;
   profile.operations = 2048;
   profile.receives = 1024;
-  // Through shared memory, peers of one node need each other's progress (NVSHMEM's release notes).
+  // With shared memory, PEs of one node need each other's progress (NVSHMEM's release notes).
   profile.variables = {{"FI_EFA_USE_DEVICE_RDMA", "1", true},
                        {"FI_EFA_ENABLE_SHM_TRANSFER", "0"},
                        {"FI_HMEM_CUDA_USE_GDRCOPY", "1"}};
@@ -90,7 +90,7 @@ Profile efa() {
   return profile;
 }
 
-/// Slingshot: atomics by the NIC, which are not atomic with the processor's.
+/// Slingshot: the NIC executes atomics, which are not atomic with those of the CPU.
 Profile cxi() {
   Profile profile = generic();
   profile.name = "cxi";
@@ -104,8 +104,8 @@ Profile cxi() {
   return profile;
 }
 
-/// Other rules for a provider do not change how its endpoints are reached, whether its NICs reach
-/// GPUs, and how it writes words.
+/// A provider with its own profile or another one. Another profile does not change how the
+/// endpoints are reached, whether NICs access GPU memory, and whether words may tear.
 ProviderChoice choice_of(const std::string& provider, const Profile& own, const Profile* rules) {
   ProviderChoice choice{provider, rules ? *rules : own};
   choice.profile.listens_on_tcp = own.listens_on_tcp;
@@ -143,7 +143,7 @@ std::vector<ProviderChoice> provider_choices(const std::string& provider,
 }
 
 std::string prepare_environment(const Profile& profile, int n_pes) {
-  static std::mutex mutex; // of the process's environment, among transports
+  static std::mutex mutex; // guards the environment against other transports of this process
   const std::lock_guard lock(mutex);
   for (const ProviderVariable& variable : profile.variables) {
     const std::string value =

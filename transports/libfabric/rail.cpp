@@ -15,10 +15,10 @@ static_assert(sizeof(Message) <= Operation::payload_bytes);
 
 namespace {
 
-/// Completions per read.
+/// Maximum number of completions per read of the CQ.
 constexpr std::size_t batch = 16;
 
-/// Delivery complete: the operation completes when the target has received it.
+/// With FI_DELIVERY_COMPLETE, an operation is complete when its data have reached the target.
 constexpr std::uint64_t completing = FI_COMPLETION | FI_DELIVERY_COMPLETE;
 
 fi_datatype datatype(std::uint8_t size_bytes) {
@@ -69,9 +69,9 @@ void Rail::post_receives() {
                             "look at FI_LOG_LEVEL=warn");
 }
 
-/// Returns what is wrong other than that there is no room now.
+/// Returns 0 also if there is no room now, and posts the receive later; else libfabric's error.
 long Rail::post_receive(Operation& receive) {
-  // A short message must not be mistaken for the previous one.
+  // Clears the buffer, so that a short message cannot be completed by an earlier message's bytes.
   std::memset(receive.payload, 0, sizeof(Message));
   receive.state.store(OperationState::in_flight, std::memory_order_release);
   const long status = fi_recv(endpoint_.handle(), receive.payload, Operation::payload_bytes,
@@ -206,7 +206,7 @@ bool Rail::poll() {
     to_post_.pop_back();
     post_receive(*receive);
   }
-  // True as well if replies are deferred to the next poll, so that it follows soon.
+  // Also true if replies are deferred to the next poll, so that the caller polls again soon.
   return send_replies() || busy || !deferred_replies_.empty();
 }
 
@@ -226,7 +226,7 @@ void Rail::take(const void* entries, std::size_t count) {
 }
 
 void Rail::complete(Operation& operation) {
-  static_cast<void>(operation.state.load(std::memory_order_acquire)); // what was set before posting
+  static_cast<void>(operation.state.load(std::memory_order_acquire)); // acquires the other members
   if (operation.kind == OperationKind::receive)
     return received(operation);
   if (--operation.events > 0)
@@ -243,7 +243,7 @@ void Rail::finish(Operation& operation, OperationState state) {
   if (!operation.waited) {
     pool_.give(operation);
   } else {
-    // From here on it may be its waiter's.
+    // After the exchange, the waiter may free the operation.
     if (operation.state.exchange(state, std::memory_order_acq_rel) == OperationState::abandoned)
       pool_.give(operation);
   }
@@ -262,8 +262,8 @@ void Rail::received(Operation& receive) {
   if (message->kind == MessageKind::reply)
     return on_reply(*message);
   const std::optional<Message> reply = target_.on_request(*message);
-  // Only a quiet waits for the reply to a put of a word, while this PE may be waiting for the word
-  // itself.
+  // The reply to a put of a word is deferred: only a quiet waits for it, whereas this PE may be
+  // waiting for the word itself.
   if (reply && message->kind == MessageKind::atomic && message->op == AtomicOp::set)
     deferred_replies_.push_back(*reply);
   else
@@ -301,7 +301,7 @@ bool Rail::send_replies() {
       pool_.give(*operation);
     if (status == -FI_EAGAIN)
       break;
-    replies_.pop_front(); // also if the peer is gone: then it waits no longer
+    replies_.pop_front(); // after an error too: a peer that has ended does not wait
     sent = true;
   }
   return sent;

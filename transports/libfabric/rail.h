@@ -1,4 +1,5 @@
-// A rail: one endpoint (NIC). Posts operations, takes their completions, and serves the peers.
+// A rail: one endpoint, which uses one NIC. Posts operations, processes their completions, and
+// serves peers.
 #pragma once
 
 #include <atomic>
@@ -13,21 +14,22 @@
 
 namespace shmemctl::fabric {
 
-/// Called for every failed operation: the peer, the operation's context (null: no waiter), and an
-/// Error with all details.
+/// Called for every failed operation, with the peer, the operation's context (nullptr if no context
+/// waits for it), and an Error with all details.
 using OnFailure = std::function<void(int pe, ContextState* context, const Error& error)>;
 
 struct RailTraffic {
   std::atomic<std::uint64_t> put_bytes{0}, get_bytes{0}, operations{0};
 };
 
-/// Posting returns what libfabric does: 0, or -FI_EAGAIN for "poll, then try again". Thread safe.
+/// Thread safe. Functions that post return libfabric's result: 0, or a negative error number, of
+/// which -FI_EAGAIN means "poll, then try again".
 class Rail {
 public:
   Rail(const Provider& provider, const Device& device, const TransportSetup& setup,
        const MemoryMap& memory, const ImmediateSpace& immediates, OnFailure on_failure);
-  /// The endpoint must be closed before memory that is registered with it, or after it, as the
-  /// provider wants: see close().
+  /// The endpoint must be closed before memory that is registered with it is deregistered, or
+  /// after, as the provider requires: see close().
   ~Rail() = default;
   Rail(const Rail&) = delete;
   Rail& operator=(const Rail&) = delete;
@@ -38,13 +40,13 @@ public:
   const OperationPool& pool() const { return pool_; }
   const RailTraffic& traffic() const { return traffic_; }
 
-  /// From now on peers may send. Throws Error.
+  /// Posts the receive buffers; afterwards peers may send. Throws Error.
   void post_receives();
   void set_peers(std::vector<EndpointName> peers);
   const EndpointName& peer(int pe) const { return peers_[static_cast<std::size_t>(pe)]; }
 
-  /// Processes completions and replies to peers. False if there was nothing to do, or if another
-  /// thread is polling.
+  /// Processes completions and replies to peers. Returns false if there was nothing to do, or if
+  /// another thread is polling.
   bool poll();
   /// Whether a reply is pending.
   bool has_pending_replies() {
@@ -52,20 +54,21 @@ public:
     return !replies_.empty() || !deferred_replies_.empty();
   }
 
-  /// A write that is complete when the target has it. @param flags FI_INJECT: the source is free
+  /// Posts a write, which is complete when the data have reached the target.
+  /// @param flags FI_INJECT if the source may be reused on return
   long write(Operation& operation, const void* source, void* descriptor, const RemotePart& target,
              std::uint64_t flags, const std::uint64_t* immediate = nullptr);
   long read(Operation& operation, void* target, void* descriptor, const RemotePart& source);
-  /// Operands are in the operation's payload, and the old value is written there: see
-  /// payload_words.
+  /// Posts an atomic. The operands, and the old value when it is complete, are in the operation's
+  /// payload: see AtomicOperands.
   long atomic(Operation& operation, const AtomicRequest& request, const RemotePart& target,
               std::uint64_t flags);
-  /// The message is in the operation's payload.
+  /// Sends the message in the operation's payload.
   long send(Operation& operation);
 
-  /// What went wrong with an operation on that peer, in full.
+  /// The Error of an operation on that peer, with all details.
   Error failure(const char* attempted, int pe, const std::string& text) const;
-  /// Nothing is posted or polled any more.
+  /// Closes the endpoint. Nothing may be posted or polled afterwards.
   void close() { endpoint_.close(); }
 
 private:
@@ -88,13 +91,13 @@ private:
   std::vector<EndpointName> peers_;
   RailTraffic traffic_;
 
-  std::mutex poll_mutex_; ///< guards everything below, and all handlers
+  std::mutex poll_mutex_; ///< guards the members below, and all handlers
   std::deque<Message> replies_;
   std::deque<Message> deferred_replies_; ///< replies that the last poll left for the next one
   std::vector<Operation*> to_post_;      ///< receives for which the queue had no room
 };
 
-/// Layout of an atomic's words in its payload.
+/// Layout of an atomic's words in the payload of its operation.
 struct AtomicOperands {
   std::uint64_t operand, compare, result;
 };

@@ -53,7 +53,7 @@ void Connector::connect(Exchange& exchange) {
             ->endpoint(peer.pe, path)
             .queue()
             .connect(remote[static_cast<std::size_t>(peer.pe)][path][number]);
-  exchange.allgather({}); // both ends are ready before either sends
+  exchange.allgather({}); // a barrier: no PE sends before all QPs are ready
 }
 
 std::vector<std::string> Connector::texts() const {

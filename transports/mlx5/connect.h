@@ -13,8 +13,8 @@
 
 namespace shmemctl::mlx5 {
 
-/// Collective. Throws Error (unavailable) that names the ports, Error (usage) for options that are
-/// not the same on all PEs.
+/// connect() is collective. It throws Error (unavailable) that names the ports, Error (usage) if
+/// the options are not the same on all PEs.
 class Connector {
 public:
   /// @param qp_sets the QP sets; empty if this PE has no connections

@@ -14,7 +14,7 @@ std::uint64_t network_namespace() {
   return ::stat("/proc/self/ns/net", &status) == 0 ? status.st_ino : 0;
 }
 
-/// Nullptr for shm: the emulated HCA accesses memory that is mapped here by itself.
+/// Returns nullptr for shm: the emulated HCA itself accesses memory that is mapped here.
 std::unique_ptr<Transport> make_below(const std::string& name, const TransportSetup& setup) {
   return name == "shm" ? nullptr : make_transport(name, setup);
 }
@@ -38,7 +38,7 @@ Devices::Devices(const TransportSetup& setup, const Settings& settings)
   reason_ += "; SHMEMCTL_EMULATED_HCA_OVER=shm runs it over the emulated HCA";
 }
 
-/// The first device that fits; use_nics() may know better.
+/// Chooses the first device that can be used; use_nics() may replace it.
 bool Devices::find_real(std::string& why) {
   std::vector<std::string> reasons;
   for (const std::string& name : settings_.list_devices(why))

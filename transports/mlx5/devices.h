@@ -13,7 +13,7 @@
 
 namespace shmemctl::mlx5 {
 
-/// Finds the devices, and opens those that are used.
+/// Finds the devices, and opens the ports that are used.
 class Devices {
 public:
   /// Does not throw if there is no device.
@@ -31,7 +31,7 @@ public:
   const std::string& over() const { return settings_.over; }
   /// The transport that the emulated HCA executes its operations on; nullptr if there is none.
   Transport* below() const { return below_.get(); }
-  /// By port; of emulated HCAs.
+  /// The paths of the emulated HCA of a port.
   EmulatedPaths& paths(std::size_t port) const { return *paths_[port]; }
   /// Describes the devices of a connection: "emulated HCA over shm".
   std::string nature() const;
@@ -49,7 +49,7 @@ private:
   std::unique_ptr<Transport> below_;
   std::vector<std::unique_ptr<Hca>> chosen_; ///< real HCAs, best first
   bool ethernet_ = false;                    ///< whether the chosen ports are Ethernet
-  bool has_atomics_ = true;                  ///< whether the chosen HCAs have atomics of 8 bytes
+  bool has_atomics_ = true;                  ///< whether the first chosen HCA has 8-byte atomics
   std::vector<std::shared_ptr<EmulatedPaths>> paths_;
 };
 

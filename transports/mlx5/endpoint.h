@@ -15,8 +15,8 @@
 
 namespace shmemctl::mlx5 {
 
-/// Memory for a QP's queues that Hca does not allocate itself: initialized like GPU memory would
-/// be, with zeros and 0xff.
+/// Memory for a QP's queues, if Hca does not allocate it. It is initialized as GPU memory would be:
+/// with zeros, and with 0xff in the CQEs.
 class QueueMemory {
 public:
   explicit QueueMemory(const QpOptions& options)
@@ -44,7 +44,7 @@ class Endpoint : public rc::EndpointPath {
 public:
   using Ticket = HostQp::Ticket;
 
-  /// @param memory nullptr: Hca allocates the queues
+  /// @param memory nullptr if Hca allocates the queues
   Endpoint(const JobView& job, const rc::EndpointPath& ends, QpOptions options,
            std::unique_ptr<QueueMemory> memory)
       : rc::EndpointPath(ends), memory_(std::move(memory)),
@@ -53,8 +53,9 @@ public:
 
   HostQp& queue() { return queue_; }
 
-  /// For WQEs that are not waited for yet: an idle HCA is notified at once, a busy one for several
-  /// WQEs together. flush() and every WQE with DoorbellMode::now ring for all.
+  /// The doorbell mode for WQEs that no caller waits for yet: an idle HCA is notified at once, a
+  /// busy HCA once for several WQEs. flush() and every WQE with DoorbellMode::now ring for all WQEs
+  /// so far.
   DoorbellMode lazy_doorbell() {
     return unrung_ + 1 >= wqes_per_doorbell || queue_.done(last_) ? DoorbellMode::now
                                                                   : DoorbellMode::later;
@@ -65,11 +66,11 @@ public:
     unrung_ = 0;
   }
 
-  /// Capabilities of the connected QP.
+  /// Capabilities of the connected QP: those that both ends support.
   QpCapabilities abilities() { return queue_.hca_queue().abilities(); }
 
-  /// How the next WRITE or READ is posted, which may be the only WQE for a while: then it
-  /// completes by itself, and quiet() needs no other. Waits if a fence demands it.
+  /// How to post the next WRITE or READ. If it is rung for at once on an idle QP, it requests a
+  /// CQE, so that quiet() need not post a WQE for that. Waits if a fence demands it.
   Post next(DoorbellMode doorbell, bool completion = false) {
     if (fence_due_ && !abilities().orders_writes())
       await_own_fence();
@@ -78,17 +79,17 @@ public:
       fence_due_ = atomics_fence_due_ = responses_due_ = false;
     return posted_by(doorbell, completion, fence);
   }
-  /// The next atomic: the HCA executes it after earlier WRITEs in any case.
+  /// The same for an atomic, which the HCA always executes after earlier WRITEs.
   Post next_atomic(DoorbellMode doorbell, bool completion = false) {
     const bool fence = atomics_fence_due_ && responses_due_;
     atomics_fence_due_ = false;
     if (abilities().orders_writes())
-      fence_due_ = false; // operations after this WQE are after the fence
+      fence_due_ = false; // later operations are ordered after this WQE, and so after the fence
     return posted_by(doorbell, completion, fence);
   }
   void posted(Ticket ticket) { last_ = ticket; }
   Ticket last() const { return last_; }
-  /// A READ or atomic has been posted: a fence must wait for its response.
+  /// Records that a READ or atomic was posted: a fence must wait for its response.
   void response_due() { responses_due_ = true; }
 
   void fence() {
@@ -96,7 +97,7 @@ public:
     fence_due_ = atomics_fence_due_ = true;
     fenced_ = fence_at_ = last_;
   }
-  /// Waits for what was posted before the last fence, on behalf of another endpoint.
+  /// Waits for the WQEs posted before the last fence. Called before another endpoint posts.
   void await_fenced(rc::Staging& staging) {
     if (fenced_ == 0)
       return;
@@ -106,12 +107,12 @@ public:
     retire(staging);
   }
 
-  /// A slot that is in use until the WQE is complete.
-  /// @param copy_to where its contents go then; nullptr: nowhere
+  /// Keeps a slot in use until the WQE is complete.
+  /// @param copy_to where the slot's contents are copied then; nullptr: nowhere
   void hold(Ticket ticket, std::int16_t slot, std::byte* copy_to, std::uint32_t size_bytes) {
     held_.push_back({ticket, copy_to, size_bytes, slot});
   }
-  /// The WQE whose completion frees a slot; 0 if there is none.
+  /// The ticket whose completion frees the next slot; 0 if no slot is held.
   Ticket oldest_held() const { return held_.empty() ? 0 : held_.front().ticket; }
   /// Frees the slots of completed WQEs.
   void retire(rc::Staging& staging) {
@@ -123,7 +124,7 @@ public:
       held_.pop_front();
     }
   }
-  /// All that was posted is complete.
+  /// Called when all posted WQEs are complete.
   void settled(rc::Staging& staging) {
     retire(staging);
     unrung_ = 0;
@@ -136,7 +137,8 @@ private:
     unrung_ = doorbell == DoorbellMode::now ? 0 : unrung_ + 1;
     return {doorbell, completion || (doorbell == DoorbellMode::now && queue_.done(last_)), fence};
   }
-  /// A WRITE may be placed before those that were posted before it, until they are complete.
+  /// Waits for the WQEs before the last fence: a later WRITE may be placed before them until they
+  /// are complete.
   void await_own_fence() {
     if (!queue_.done(fence_at_)) {
       queue_.wait(queue_.request_quiet());

@@ -1,4 +1,4 @@
-// The loads and stores of a send queue by host threads.
+// The loads and stores with which host threads access a send queue.
 #pragma once
 
 #include <atomic>
@@ -34,25 +34,25 @@ struct HostMemory : HostAtomics {
     }
   }
 
-  /// Acquire and release of the publishing turn.
+  /// Acquire and release of the turn to publish WQEs.
   static std::uint64_t load_turn(const std::uint64_t* word) { return load_acquire(word); }
   static void wqes_written() {}
   static void pass_turn(std::uint64_t* word, std::uint64_t, std::uint64_t to) {
     store_release(word, to);
   }
 
-  /// What the device writes, and all that it wrote before.
+  /// Loads a word that the device writes; acquires all that the device wrote before.
   static std::uint64_t load_completion(const std::uint64_t* word) { return load_acquire(word); }
-  /// A word of a WQE. Plain, so that ThreadSanitizer sees a missing order.
+  /// Stores a word of a WQE. A plain store, so that ThreadSanitizer detects missing ordering.
   static void store_plain(std::uint64_t* word, std::uint64_t value) { *word = value; }
 
-  /// A doorbell record, in memory that the HCA reads: a release.
+  /// Stores a doorbell record, which the HCA reads from memory: a release.
   static void store_record(std::uint32_t* record, std::uint32_t value) {
     fence_to_device();
     std::atomic_ref<std::uint32_t>(*record).store(value, std::memory_order_release);
   }
-  /// The doorbell register: ordered after everything before, and flushed when this returns, even if
-  /// its page is write-combining (`write_combining` nonzero).
+  /// Writes the doorbell register, ordered after all earlier stores. The write is flushed when this
+  /// returns, even if the register's page is write-combining (`write_combining` nonzero).
   static void store_doorbell(std::uint64_t* doorbell, std::uint64_t value,
                              std::uint32_t write_combining) {
     fence_to_device();
@@ -62,8 +62,8 @@ struct HostMemory : HostAtomics {
   }
 
 private:
-  /// On x86-64, a device sees stores to ordinary memory in order; elsewhere, a release among CPUs
-  /// says nothing about devices.
+  /// Orders stores for a device. On x86-64 nothing is needed: a device sees stores to ordinary
+  /// memory in order. Elsewhere, a release orders stores for CPUs only.
   static void fence_to_device() {
 #if defined(__aarch64__)
     asm volatile("dmb oshst" ::: "memory");

@@ -32,8 +32,8 @@ bool peer_may_be_gone(std::uint8_t syndrome) {
 
 } // namespace
 
-/// Back-off between two polls: first spins, then yields; checks the job and the deadline now and
-/// then.
+/// Back-off between two polls: first spins, then yields. From time to time it checks the job's
+/// health and the timeout.
 class HostQp::Wait {
 public:
   Wait(HostQp& queue, const char* step) : queue_(queue), step_(step) {}
@@ -75,7 +75,7 @@ private:
       reported_ = true;
     }
     queue_.health_.check();
-    // The timeout is per completion: slow progress is progress.
+    // The timeout restarts with each completion, so slow progress is not an error.
     if (const std::uint64_t completed = queue_.send_.completed(); completed != completed_) {
       completed_ = completed;
       begin_ = now;
@@ -94,7 +94,7 @@ private:
   Deadline::Clock::time_point begin_, checked_;
 };
 
-/// For post_wqe() and post_quiet(): throws instead of giving up.
+/// The waits of post_wqe() and post_quiet(). They throw instead of returning false.
 struct HostQp::Waits {
   HostQp& queue;
 
@@ -116,7 +116,7 @@ struct HostQp::Waits {
   }
 };
 
-/// A slot for an old value, during a fetch.
+/// A slot that receives the old value of a fetch.
 class HostQp::ResultSlot {
 public:
   explicit ResultSlot(HostQp& queue) : queue_(queue) {
@@ -128,14 +128,15 @@ public:
         free = queue_.free_results_.load(std::memory_order_relaxed);
         continue;
       }
-      // Acquire: the previous user has read its value.
+      // Acquire: the previous user of the slot has read its value.
       if (queue_.free_results_.compare_exchange_weak(free, free & (free - 1),
                                                      std::memory_order_acquire))
         break;
     }
     number_ = static_cast<unsigned>(std::countr_zero(free));
   }
-  /// The value has been read. Otherwise the slot is not reused: the HCA may still write it.
+  /// Frees the slot after its value has been read. The destructor does not free it: after an error,
+  /// the HCA may still write to it.
   void release() {
     queue_.free_results_.fetch_or(std::uint64_t{1} << number_, std::memory_order_release);
   }
@@ -168,7 +169,7 @@ HostQp::Ticket HostQp::post(std::uint32_t wqebbs, const Post& how, const Build& 
   return start + 1;
 }
 
-/// A WQE for each part that one WQE can carry. Returns the ticket of the last one.
+/// Posts a WQE for each part of the largest size that one WQE can carry. Returns the last ticket.
 template <class Build>
 HostQp::Ticket HostQp::post_parts(const RaddrSegment& remote, const void* memory,
                                   std::uint32_t lkey, std::size_t size_bytes, const Post& how,
@@ -255,7 +256,7 @@ std::uint64_t HostQp::fetch(const RaddrSegment& remote, const AtomicFields& fiel
   return old;
 }
 
-// Following.
+// Completion.
 
 void HostQp::flush() {
   Wait wait(*this, "wait for the turn to ring the doorbell");
@@ -302,7 +303,7 @@ std::string HostQp::queue_text() const {
 }
 
 void HostQp::throw_failure(const Failure& failure) const {
-  // If the peer has ended, the job's health knows the cause, which says more.
+  // If the peer has ended, the job's first failure says more: await_cause() throws it.
   if (peer_may_be_gone(failure.syndrome))
     health_.await_cause(peer_);
   const SyndromeText text = syndrome_text(failure.syndrome);

@@ -14,19 +14,19 @@
 
 namespace shmemctl::mlx5 {
 
-/// Thread safe. Operations are performed at the peer in the order in which a thread posts them,
-/// except that a READ or atomic may still be in flight when a later operation starts, unless that
-/// has a fence; and if the connected QP does not keep the order of WRITEs (HcaQp::abilities()),
-/// a WRITE or READ may be performed before earlier ones. All throw Error (unavailable) that names
-/// device, port, peer and status once an operation of the QP has failed, and through JobHealth on
-/// timeout.
+/// Thread safe. The peer executes operations in the order in which a thread posts them, with two
+/// exceptions. A READ or atomic may still be in flight when a later operation without a fence
+/// starts. If the connected QP does not keep the order of WRITEs (HcaQp::abilities()), a WRITE or
+/// READ may be executed before earlier ones. All functions throw Error (unavailable) that names
+/// device, port, peer and status once an operation of the QP has failed; on timeout, JobHealth
+/// throws.
 class HostQp {
 public:
-  /// An operation is complete when wait() of its ticket, or of a later one, returns.
+  /// An operation is complete when wait() with its ticket, or a later ticket, returns.
   using Ticket = std::uint64_t;
 
   /// @param health outlives the queue
-  /// @param peer   the PE, for messages
+  /// @param peer   the peer, for messages
   /// @param here   this PE and its host, for messages
   HostQp(Hca& hca, const QpOptions& options, JobHealth& health, int peer,
          std::chrono::duration<double> timeout, const Where& here = {});
@@ -34,10 +34,10 @@ public:
   PeerInfo local() const { return queue_->local(); }
   void connect(const PeerInfo& peer) { queue_->connect(peer); }
 
-  /// RDMA WRITE of any size. The memory must not change until it is complete.
+  /// RDMA WRITE of any size. The source must not change until the WRITE is complete.
   Ticket write(const RaddrSegment& remote, const void* source, std::uint32_t lkey,
                std::size_t size_bytes, const Post& post = {});
-  /// RDMA WRITE of a copy; at most `max_inline` bytes. `source` is free on return.
+  /// RDMA WRITE with inline data, at most `max_inline` bytes. `source` may be reused on return.
   Ticket write_inline(const RaddrSegment& remote, const void* source, std::size_t size_bytes,
                       const Post& post = {});
   static constexpr std::size_t max_inline = 92; ///< two WQEBBs
@@ -54,12 +54,12 @@ public:
   void flush();
   /// Processes available CQEs.
   void progress();
-  /// Whether the operation is complete, as far as progress() has seen.
+  /// Whether the operation is complete, as of the CQEs processed so far.
   bool done(Ticket ticket) const { return send_.completed() >= ticket; }
   void wait(Ticket ticket);
-  /// Everything that was posted before is complete at the peer.
+  /// Waits until all earlier operations are complete at the peer.
   void quiet();
-  /// The ticket that quiet() would wait for; posts a NOP if one is needed.
+  /// The ticket that quiet() waits for; posts a NOP if one is needed.
   Ticket request_quiet();
 
   HcaQp& hca_queue() { return *queue_; }
@@ -86,7 +86,8 @@ private:
   const int peer_;
   const std::chrono::duration<double> timeout_;
   const Where here_;
-  /// Where old values are written: a sink, then one for each fetch in flight.
+  /// The HCA writes old values of atomics to it: element 0 takes those that are not used; each of
+  /// the others serves one fetch in flight.
   std::vector<std::uint64_t> results_;
   std::atomic<std::uint64_t> free_results_{~std::uint64_t{1}};
   std::unique_ptr<HcaMemory> results_memory_;

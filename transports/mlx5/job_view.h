@@ -1,4 +1,4 @@
-// What all parts of ibdevx or ibgda know of the job and of this PE's ports.
+// The facts about the job and this PE's ports that all parts of ibdevx or ibgda use.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ class EmulatedHca;
 /// A port of this PE.
 struct Port {
   std::unique_ptr<Hca> hca;
-  EmulatedHca* emulated = nullptr; ///< the HCA, if it is emulated
+  EmulatedHca* emulated = nullptr; ///< the same HCA if it is emulated, else nullptr
 
   const HcaInfo& info() const { return hca->info(); }
 };

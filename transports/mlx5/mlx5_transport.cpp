@@ -9,7 +9,7 @@ namespace shmemctl::mlx5 {
 Mlx5Transport::Mlx5Transport(const TransportSetup& setup, const Settings& settings)
     : settings_(settings), job_(setup), devices_(setup, settings_) {}
 
-/// Destroy in order: QPs, memory, HCAs, and the transports that these execute on.
+/// Destroys in this order: QPs, memory, HCAs, and then the transport that these execute on.
 Mlx5Transport::~Mlx5Transport() {
   qp_sets_.clear();
   local_.reset();
@@ -102,7 +102,7 @@ rc::Registration Mlx5Transport::register_memory(std::byte* base, std::size_t siz
   return registration;
 }
 
-/// What is below reaches memory of the host only.
+/// The transport below accesses host memory only.
 Transport* Mlx5Transport::carrier_of(int region) const {
   return local_ && local_->devices().has(region) ? nullptr : devices_.below();
 }
@@ -184,7 +184,7 @@ void Mlx5Transport::remove_local(void* base) {
     below->remove_local(base);
 }
 
-// Memory of GPUs.
+// GPU memory.
 
 DeviceReach Mlx5Transport::try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
                                              std::byte* base, std::size_t size_bytes) {
@@ -228,8 +228,8 @@ void Mlx5Transport::progress() {
 
 // Description of the transport.
 
-/// Atomics of an emulated HCA are those of the transport that executes them; an HCA's are atomic
-/// only with its own.
+/// Atomics of an emulated HCA are as coherent as those of the transport that executes them. Atomics
+/// of a real HCA are atomic only with each other.
 bool Mlx5Transport::atomics_coherent_with_cpu() const {
   if (!devices_.emulated())
     return false;
@@ -238,7 +238,7 @@ bool Mlx5Transport::atomics_coherent_with_cpu() const {
 
 std::vector<NicTraffic> Mlx5Transport::traffic() const {
   if (const Transport* below = devices_.below())
-    return below->traffic(); // traffic of the ports of the underlying transport
+    return below->traffic();
   std::vector<NicTraffic> all;
   for (std::size_t port = 0; port < job_.ports.size(); ++port) {
     NicTraffic sum{{job_.ports[port].info().device, job_.ports[port].info().port}, 0, 0, 0};
@@ -253,8 +253,8 @@ std::vector<NicTraffic> Mlx5Transport::traffic() const {
   return all;
 }
 
-/// A connection's ordering and atomics, where they differ from the default; the emulated HCA has
-/// both by default.
+/// A connection's method for signals and its atomics, as text; empty if the emulated HCA keeps the
+/// order of WRITEs and has atomics of 4 and 8 bytes.
 std::string Mlx5Transport::abilities_text(int pe) const {
   if (qp_sets_.empty() || qp_sets_[0]->paths_to(pe) == 0)
     return {};

@@ -1,4 +1,5 @@
-// What ibdevx and ibgda are, but for their settings and what ibgda offers to kernels.
+// The implementation of ibdevx and ibgda, except for their settings and ibgda's functions for
+// kernels.
 #pragma once
 
 #include <memory>
@@ -40,27 +41,28 @@ public:
   bool atomics_coherent_with_cpu() const override;
   std::vector<NicTraffic> traffic() const override;
   std::string connection(int pe) const override;
-  /// Of an emulated HCA those of the transport that carries its data: it has no port of its own.
+  /// For an emulated HCA, the ports of the transport that carries its data, since it has none
+  /// itself.
   std::vector<NicPair> nics_to(int pe) const override;
 
-  // Memory of GPUs.
+  // GPU memory.
   DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory, std::byte* base,
                                 std::size_t size_bytes) override;
   void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) override;
   void drop_device_region(int region) override;
   bool is_emulated() const { return devices_.emulated(); }
   bool is_connected() const { return local_ != nullptr; }
-  /// The transport that the emulated HCA executes its operations on; nullptr: it accesses mapped
-  /// memory, or the HCA is real.
+  /// The transport that the emulated HCA executes its operations on; nullptr if it accesses mapped
+  /// memory, or if the HCA is real.
   Transport* carrier() const { return devices_.below(); }
-  /// For an emulated HCA, which accesses host memory only: its operations on regions of GPU memory
-  /// use this transport, which accepts local memory of any kind. To be called before such regions
-  /// are set; valid until they are dropped.
-  /// @param context of `path`, for this use only. The thread that drives the HCA makes the calls
+  /// Sets the transport for operations of an emulated HCA on regions of GPU memory, since that HCA
+  /// itself accesses host memory only. The transport must accept local memory of any kind. Must be
+  /// called before such regions are set; valid until they are dropped.
+  /// @param context context of `path` for this use only; the thread that drives the HCA uses it
   void use_for_gpu_memory(Transport& path, int context);
 
-  /// The queue table, for kernels: of all keys so far, with buffers that add_local() has named. The
-  /// addresses of its queues are valid as long as this transport.
+  /// The queue table for kernels, with all keys known so far and the buffers added by add_local().
+  /// The addresses of its queues are valid as long as this transport exists.
   TableImage queue_table() const;
 
 protected:
@@ -74,9 +76,10 @@ private:
   rc::Registration register_memory(std::byte* base, std::size_t size_bytes,
                                    const std::shared_ptr<const DeviceMemory>& gpu,
                                    const std::string& what) const;
-  /// Tells the emulated HCAs what real ones learn from the network.
+  /// Tells the emulated HCAs which memory a peer's rkeys refer to. With real HCAs, that of the peer
+  /// looks them up.
   void open_windows(int pe, int region, const rc::SegmentKey& key);
-  /// The transport below, if it has a part in that region.
+  /// The transport below; nullptr if there is none, or if the region is GPU memory.
   Transport* carrier_of(int region) const;
   std::byte* mapped_at(int pe, int region, std::uint64_t offset_bytes) const;
 
@@ -84,7 +87,7 @@ private:
   JobView job_;
   std::string info_; ///< result of local_info()
   Summary summary_;
-  mutable Devices devices_; // destroyed after the QPs: executors, underlying transport
+  mutable Devices devices_; // destroyed after the QPs; owns the executors and the transport below
   std::unique_ptr<rc::LocalMemory> local_;
   rc::RemoteMemory remote_;
   RegionTable regions_;

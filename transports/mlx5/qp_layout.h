@@ -13,12 +13,12 @@
 namespace shmemctl::mlx5 {
 
 struct QpLayout {
-  static constexpr std::size_t device_page_bytes = 4096; ///< the device's unit, on any machine
-  /// In the page of doorbell records. A QP's record has two words, of which the send record is the
-  /// second; a CQ's record has two, of which the consumer index is the first.
+  static constexpr std::size_t device_page_bytes = 4096; ///< page size of the device on any host
+  /// Offsets in the page of doorbell records. A QP's record has two words, of which the send record
+  /// is the second; a CQ's record has two words, of which the consumer index is the first.
   static constexpr std::size_t queue_records = 0, send_record = 4, completions_record = 64;
-  /// In the page of records: the emulated HCA's register, away from the records, since the emulated
-  /// HCA polls it.
+  /// Offset of the emulated HCA's doorbell register in the page of records. It is away from the
+  /// records, since the emulated HCA polls it.
   static constexpr std::size_t emulated_doorbell = 1024;
 
   std::size_t completions_offset; ///< WQEs are at 0
@@ -28,7 +28,8 @@ struct QpLayout {
   std::uint32_t cqe_count;
 };
 
-/// What the operating system maps and registers as a whole: 4 KiB, or 64 KiB on some arm64 hosts.
+/// The size of the pages that the operating system maps and registers: 4 KiB, or 64 KiB on some
+/// arm64 hosts.
 inline std::size_t page_bytes_of(const QpOptions& options) {
   static const auto system = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return options.page_bytes > 0 ? options.page_bytes : system;
@@ -63,8 +64,8 @@ inline QpLayout qp_layout(const QpOptions& options) {
   return layout;
 }
 
-/// The view of a QP laid out at `base`, with the emulated register; the caller fills in the QPN,
-/// and the register of a real HCA.
+/// The view of a QP laid out at `base`, with the emulated doorbell register. The caller sets the
+/// QPN, and the register of a real HCA.
 inline QpView queue_view(const QpOptions& options, const QpLayout& layout, void* base) {
   auto* bytes = static_cast<std::byte*>(base);
   std::byte* records = bytes + layout.records_offset;
@@ -83,7 +84,7 @@ inline QpView queue_view(const QpOptions& options, const QpLayout& layout, void*
   return view;
 }
 
-/// As the device expects a new queue in host memory of zeros.
+/// Initializes the CQEs of a new queue, whose memory is zero, as the device expects them.
 inline void prepare_completions(const QpView& view, const QpLayout& layout) {
   for (std::uint32_t i = 0; i < layout.cqe_count; ++i)
     view.completions[i * cqe_words + cqe_last_word] = unwritten_tail;

@@ -6,7 +6,7 @@ namespace shmemctl::mlx5 {
 
 namespace {
 
-/// Under the QP set's lock: a single writer.
+/// Adds to a counter. Called under the QP set's lock, so there is a single writer.
 void add_to(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
   counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }
@@ -72,7 +72,8 @@ void QpSet::post_piece(Endpoint& endpoint, const rc::Piece& piece, rc::Doorbell 
                   static_cast<std::uint32_t>(part.size_bytes));
 }
 
-/// Slots are freed by completions of WQEs whose doorbell has been rung.
+/// Takes a staging slot. Rings the doorbells before it waits, since a slot becomes free only when
+/// its WQE is complete.
 std::int16_t QpSet::take_slot() {
   if (staging_.empty()) {
     for (Endpoint* each : endpoints_.active()) {

@@ -17,7 +17,7 @@
 
 namespace shmemctl::mlx5 {
 
-/// Thread safe. Errors as in HostQp, and Error (unavailable) for memory that the peer has not
+/// Thread safe. Throws like HostQp, and Error (unavailable) for memory that the peer has not
 /// registered.
 class QpSet : public rc::QpSetOperations<QpSet, Endpoint> {
 public:
@@ -26,7 +26,7 @@ public:
       : QpSetOperations(job, local, remote, number), job_(job), staging_(local),
         endpoints_(job.n_pes) {}
 
-  // For connecting, before the first operation.
+  // For use while connecting, before the first operation.
   Endpoint& add(int pe, std::unique_ptr<Endpoint> endpoint) {
     return endpoints_.add(pe, std::move(endpoint));
   }
@@ -52,13 +52,13 @@ private:
   }
   static DoorbellMode mode_of(Endpoint& endpoint, rc::Doorbell doorbell);
 
-  // What QpSetOperations asks for.
+  // Functions that QpSetOperations calls.
   Endpoint& begin(int pe, std::size_t path);
   Endpoint& begin_signal(int pe, SignalOp op) {
     return begin(pe, op == SignalOp::add ? atomic_path(pe) : usual_path(pe));
   }
   static std::size_t max_inline_bytes(const Endpoint&) { return HostQp::max_inline; }
-  /// HostQp splits what is too long for one WQE.
+  /// No limit: HostQp splits transfers that are too long for one WQE.
   static std::uint64_t max_piece_bytes(const Endpoint&, const rc::NicTransfer& part) {
     return part.size_bytes;
   }
@@ -67,7 +67,7 @@ private:
   void post_piece(Endpoint& endpoint, const rc::Piece& piece, rc::Doorbell doorbell);
   void post_signal(Endpoint& endpoint, const RemoteAddress& signal, std::uint64_t value,
                    SignalOp op, bool after_payload, bool await);
-  /// The error names the step of HostQp.
+  /// Ignores the step: errors name the step of HostQp.
   void wait(Endpoint& endpoint, const char*);
   void count(const Endpoint& endpoint, Direction direction, std::size_t size_bytes);
   void poll();

@@ -24,7 +24,7 @@ Settings read_settings(const Options& options) {
   Settings settings;
   const std::string device = options.text("MLX5_DEVICE");
   settings.may_be_real = device != "emulated";
-  // The emulated HCA is used only on request.
+  // The emulated HCA is used only if an option asks for it.
   settings.may_be_emulated =
       device == "emulated" || (device == "auto" && options.value("EMULATED_HCA_OVER").set());
   settings.over = options.text("EMULATED_HCA_OVER");

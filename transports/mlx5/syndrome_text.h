@@ -1,4 +1,4 @@
-// What the device's error codes mean, for people.
+// Texts for the device's error codes.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ struct SyndromeText {
   std::string fix;    ///< one line
 };
 
-/// For any number: unknown ones say so.
+/// The text of a syndrome; says so if the syndrome is unknown.
 SyndromeText syndrome_text(std::uint8_t syndrome);
 
-/// "RDMA WRITE"; "operation 0x2a" for one that is not ours.
+/// "RDMA WRITE"; "operation 0x2a" for an opcode that shmemctl does not use.
 std::string opcode_text(std::uint8_t opcode);
 
 } // namespace shmemctl::mlx5

@@ -1,4 +1,4 @@
-// Makes queue tables.
+// Builds queue tables.
 #pragma once
 
 #include <cstring>
@@ -14,9 +14,9 @@ class TableImage {
 public:
   explicit TableImage(std::size_t size_bytes) : words_((size_bytes + 7) / 8) {}
   const QpTable& table() const { return *reinterpret_cast<const QpTable*>(words_.data()); }
-  /// The block, to be copied anywhere; as long as table().size_bytes.
+  /// The table's bytes, which may be copied to any address; table().size_bytes long.
   const void* data() const { return words_.data(); }
-  /// To change a copy of a queue's view, e.g. for another address space.
+  /// Allows to change a queue's view in this table, for example for another address space.
   TableQp& queue(std::uint32_t pe, std::uint32_t path, std::uint32_t qp_set) {
     return const_cast<TableQp&>(std::as_const(*this).table().queue(pe, path, qp_set));
   }
@@ -33,9 +33,9 @@ public:
 
   TableBuilder(std::uint32_t n_pes, std::uint32_t n_qp_sets);
 
-  /// By path, then by QP set; once for each PE that is reached.
+  /// Sets the queues to a PE, by path, then by QP set. Called once for each PE that is reached.
   void set_queues(std::uint32_t pe, std::vector<TableQp> queues);
-  /// Found after those that were added before, as are add_remote()'s.
+  /// Look-ups examine segments in the order in which they were added, those of add_remote() too.
   void add_local(const LocalSegment& segment) { local_.push_back(segment); }
   void add_remote(std::uint32_t pe, std::uint32_t region, const RemoteSegment& segment);
 

@@ -1,4 +1,4 @@
-// Encoding of what PEs exchange to connect. Whatever a peer sends, decoding
+// Encoding of the data that PEs exchange to connect. For any bytes that a peer sends, decoding
 // gives a value within these limits, or nothing.
 #pragma once
 
@@ -17,15 +17,15 @@ inline constexpr std::size_t ports = 8;
 inline constexpr std::size_t qp_sets = 65;
 } // namespace wire_limits
 
-/// For judging whether a peer can be reached.
+/// The data that decide whether a peer can be reached.
 struct Summary {
   enum class Kind : std::uint8_t { none, real, emulated };
   Kind kind = Kind::none;
   std::string reason; ///< why there are no devices
   bool ethernet = false;
-  std::string over;                    ///< for an emulated HCA: what carries its traffic, "shm"
-  std::uint64_t network_namespace = 0; ///< memory is shared within one only
-  std::string below;                   ///< info of the underlying transport
+  std::string over;                    ///< for an emulated HCA: the transport it uses, "shm"
+  std::uint64_t network_namespace = 0; ///< memory can be shared only within a namespace
+  std::string below;                   ///< local_info() of the transport below
   bool has_atomics = true;             ///< whether a real HCA has atomics of 8 bytes
   bool operator==(const Summary&) const = default;
 };

@@ -1,4 +1,5 @@
-// Connecting PEs: they exchange their ports and QPs, and pair their ports.
+// Connecting PEs over reliable connections: they exchange their ports and QPs, and pair their
+// ports.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +14,23 @@
 
 namespace shmemctl::rc {
 
-/// Most bytes of the names of hosts and devices, and of reasons.
+/// Maximum length of host names, device names and reasons, in bytes.
 inline constexpr std::size_t max_text_bytes = 255;
 
 /// How many QP sets this PE creates, and which options decide it.
 struct QpSetCount {
   int here = 1;
-  std::string options; ///< as in "set ... on all PEs"
+  std::string options; ///< the options' names, as text for "set ... on all PEs"
 };
 
-/// Fills peer_hosts for the PE, if `qp_sets` is this PE's number. Throws Error (usage) otherwise.
+/// Records the PE's host in peer_hosts. Throws Error (usage) if `qp_sets`, the number of QP sets of
+/// that PE, differs from this PE's.
 void accept_hello(Job& job, int pe, const std::string& host, int qp_sets, const QpSetCount& local);
 
-/// The peers' hellos, by PE; empty ones for all other PEs. Fills the job's peer_hosts. Throws Error
-/// (unavailable) for a damaged one, Error (usage) for another number of QP sets.
-/// @param texts as an allgather gave them
+/// Decodes the peers' hellos. The result is indexed by PE, with empty hellos for PEs that are not
+/// peers. Fills the job's peer_hosts. Throws Error (unavailable) for a hello that cannot be
+/// decoded, Error (usage) for a peer whose number of QP sets differs from this PE's.
+/// @param texts result of an allgather
 /// @tparam Hello has serialize(), `host` and `qp_sets`
 template <class Hello>
 std::vector<Hello> read_hellos(Job& job, const std::vector<PeerLocation>& peers,
@@ -45,26 +48,26 @@ std::vector<Hello> read_hellos(Job& job, const std::vector<PeerLocation>& peers,
   return hellos;
 }
 
-/// A port here and the port there that it connects to, by their positions in the PEs' lists.
+/// A port of this PE and the peer's port that it connects to, as indices into the PEs' lists.
 struct PortPair {
   std::size_t port = 0, peer_port = 0;
 };
 
-/// As many paths as the PE with more ports has ports, the other PE's ports assigned round-robin, so
-/// that the best ports of both are paired. Both ends compute the same pairs; none if a PE has no
-/// ports.
+/// The paths between two PEs: one for each port of the PE that has more ports, with the other PE's
+/// ports assigned round-robin, so that the best ports of both are paired. Both ends compute the
+/// same pairs. Empty if a PE has no ports.
 std::vector<PortPair> pair_ports(std::size_t ports, std::size_t peer_ports);
 
-/// "rxe0:1"; printable whatever a peer calls its device.
+/// "rxe0:1". The result is printable even if a peer's device name is not.
 std::string port_name(const std::string& device, int port);
 
 /// The QPs that one PE has created for one peer: by path, then by QP set.
-/// @tparam Qp what the peer needs to connect one; has serialize()
+/// @tparam Qp the data that the peer needs to connect a QP; has serialize()
 template <class Qp>
 using QpList = std::vector<std::vector<Qp>>;
 
-/// Collective: gives each peer its list, and returns those of the peers, by PE. Throws Error
-/// (unavailable) for a list that has another number of paths or QPs than this PE's.
+/// Collective: sends each peer its list, and returns the peers' lists for this PE, by PE. Throws
+/// Error (unavailable) for a list whose number of paths or QPs differs from this PE's list.
 template <class Qp>
 std::vector<QpList<Qp>> exchange_qps(const Job& job, Exchange& exchange,
                                      const std::vector<PeerLocation>& peers,

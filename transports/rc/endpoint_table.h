@@ -17,7 +17,8 @@ struct EndpointPath {
   bool active = false; ///< whether it is in its QP set's list of endpoints with work in flight
 };
 
-/// By number, by peer and path, and those that have work in flight. Not thread safe.
+/// Finds endpoints by number or by peer and path, and lists those that have work in flight. Not
+/// thread safe.
 /// @tparam Endpoint has a flag `active`, which this table sets
 template <class Endpoint>
 class EndpointTable {
@@ -31,9 +32,9 @@ public:
     return *all_.back();
   }
   std::size_t size() const { return all_.size(); }
-  /// In the order of their addition.
+  /// Endpoints are numbered in the order in which they were added.
   Endpoint& operator[](std::size_t number) const { return *all_[number]; }
-  /// 0 for a PE that is not connected, or does not exist.
+  /// The number of paths to a PE; 0 for a PE that is not connected, or does not exist.
   std::size_t paths_to(int pe) const {
     const auto slot = static_cast<std::size_t>(pe);
     return slot < by_peer_.size() ? by_peer_[slot].size() : 0;
@@ -43,7 +44,7 @@ public:
   /// The endpoints to a PE, by path.
   const std::vector<Endpoint*>& to(int pe) const { return by_peer_[static_cast<std::size_t>(pe)]; }
 
-  /// Endpoints with work in flight, in the order in which they got it.
+  /// Endpoints with work in flight, in the order of their activation.
   const std::vector<Endpoint*>& active() const { return active_; }
   void activate(Endpoint& endpoint) {
     if (endpoint.active)
@@ -51,7 +52,7 @@ public:
     endpoint.active = true;
     active_.push_back(&endpoint);
   }
-  /// No work is in flight any more.
+  /// Called when no work is in flight.
   void deactivate_all() {
     for (Endpoint* endpoint : active_)
       endpoint->active = false;

@@ -1,4 +1,4 @@
-// What all parts of a transport over reliable connections know of the job.
+// The facts about the job that all parts of a transport over reliable connections use.
 #pragma once
 
 #include <string>
@@ -21,11 +21,11 @@ struct Job {
   std::string host;
   JobHealth* health = nullptr;
   double timeout_s = 60;
-  std::vector<std::string> peer_hosts; ///< by PE, from read_hellos() on
+  std::vector<std::string> peer_hosts; ///< by PE; filled by read_hellos()
 
   /// This PE, for messages.
   Where where() const { return {host, pe, {}, std::nullopt}; }
-  /// This PE and a port.
+  /// This PE and a port, for messages.
   Where where(const std::string& device, int port) const { return {host, pe, device, port}; }
   /// "PE 3 on node2"
   std::string name_of(int peer) const;

@@ -42,7 +42,8 @@ DeviceReach LocalMemory::try_device_memory(const std::shared_ptr<const DeviceMem
   }
 }
 
-/// The registrations remain, without handles: another thread may be searching an old list.
+/// The registration objects remain, without handles, since another thread may be searching an old
+/// list.
 void LocalMemory::drop_device_region(int region) {
   const std::lock_guard lock(mutex_);
   Regions left;

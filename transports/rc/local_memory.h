@@ -1,4 +1,4 @@
-// This PE's registered memory: regions, and buffers of the program.
+// This PE's registered memory: regions, and buffers that the program added.
 #pragma once
 
 #include <atomic>
@@ -22,13 +22,13 @@
 
 namespace shmemctl::rc {
 
-/// Memory that all ports of this PE know. Deregistered when it is destroyed.
+/// Memory that is registered with all ports of this PE. The destructor deregisters it.
 struct Registration {
   struct Keys {
     std::uint32_t lkey = 0, rkey = 0;
   };
   std::uint64_t begin = 0, end = 0; ///< addresses
-  int region = -1;                  ///< -1: of none
+  int region = -1;                  ///< -1 if it belongs to no region
   std::vector<Keys> keys;           ///< by port
   std::string method;               ///< how GPU memory was registered: "dma-buf"
   std::vector<std::shared_ptr<void>> handles;
@@ -44,8 +44,8 @@ using Register = std::function<Registration(std::byte* base, std::size_t size_by
                                             const std::shared_ptr<const DeviceMemory>& gpu,
                                             const std::string& what)>;
 
-/// How much of each region is registered: regions grow, and only the new part is registered then.
-/// Not thread safe.
+/// How much of each region is registered: when a region grows, only the new part is registered. Not
+/// thread safe.
 class RegionExtents {
 public:
   /// A part of a region that is to be registered.
@@ -55,7 +55,8 @@ public:
     std::size_t size_bytes = 0;
   };
 
-  /// What is not registered yet; nothing if all is. A region with another base is a new one.
+  /// The part of the region that is not registered yet; nothing if all of it is registered. A
+  /// region whose base has changed counts as new.
   std::optional<Part> unregistered(const RegionView& region) const {
     const auto found = extents_.find(region.region);
     const std::size_t known =
@@ -64,7 +65,7 @@ public:
       return std::nullopt;
     return Part{region.base + known, known, region.size_bytes - known};
   }
-  /// All of the region is registered.
+  /// Records that all of the region is registered.
   void set(const RegionView& region) { extents_[region.region] = {region.base, region.size_bytes}; }
   void drop(int region) { extents_.erase(region); }
 
@@ -77,8 +78,8 @@ private:
   std::map<int, Extent> extents_; ///< by region
 };
 
-/// Registrations of memory outside of all regions, by start address: ranges may overlap, and
-/// several may start at the same address. Thread safe. A program that adds nothing pays for one
+/// Registrations of memory outside of all regions, by start address. Ranges may overlap, and
+/// several may start at the same address. Thread safe. While there are no ranges, find() costs one
 /// load.
 /// @tparam Value the registration; destroyed when the range is removed
 template <class Value>
@@ -89,17 +90,17 @@ public:
     ranges_.emplace(begin, Range{end, std::move(value)});
     count_.store(ranges_.size(), std::memory_order_release);
   }
-  /// One that begins there; nothing happens if there is none.
+  /// Removes one range that begins at this address, if there is one.
   void remove(std::uint64_t begin) {
-    typename Ranges::node_type gone; // deregistered when the lock is free
+    typename Ranges::node_type gone; // destroyed, and so deregistered, after the lock is released
     const std::unique_lock lock(mutex_);
     const auto found = ranges_.find(begin);
     if (found != ranges_.end())
       gone = ranges_.extract(found);
     count_.store(ranges_.size(), std::memory_order_release);
   }
-  /// read(value) of the one that holds this byte and begins last, before another thread can remove
-  /// it.
+  /// Calls read(value) for the range that contains this byte and returns its result; of several,
+  /// for the one with the highest start address. No thread can remove the range during the call.
   template <class Read>
   auto find(std::uint64_t address, Read&& read) const
       -> std::optional<decltype(read(std::declval<const Value&>()))> {
@@ -132,8 +133,8 @@ private:
   std::atomic<std::size_t> count_{0};
 };
 
-/// Thread safe; find() takes no lock unless the program has buffers. Registrations stay where they
-/// are.
+/// Thread safe; find() takes no lock unless the program has added buffers. Registrations do not
+/// move in memory.
 class LocalMemory {
 public:
   explicit LocalMemory(Register register_memory) : register_(std::move(register_memory)) {}
@@ -144,27 +145,28 @@ public:
     return register_(base, size_bytes, nullptr, what);
   }
 
-  /// Registers the part of a region that is not registered yet; the key of size 0 if all is.
-  /// Throws Error (unavailable).
+  /// Registers the part of a region that is not registered yet, and returns its key; a key of size
+  /// 0 if all of the region is registered. Throws Error (unavailable).
   SegmentKey set_region(const RegionView& region);
-  /// As in DeviceMemoryUser.
+  /// See DeviceMemoryUser, also for the next two functions.
   DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory, std::byte* base,
                                 std::size_t size_bytes) const;
   void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) {
     devices_.add(region, std::move(memory));
   }
   void drop_device_region(int region);
-  /// Regions of GPUs, whose memory no processor touches.
+  /// The regions of GPU memory, which the CPU must not access.
   const DeviceRegions& devices() const { return devices_; }
 
   /// Registers [base, base + size_bytes). Throws Error (unavailable).
   void add(void* base, std::size_t size_bytes);
-  /// Removes the range; nothing happens if it is not known.
+  /// Deregisters the range that begins at `base`, if there is one.
   void remove(void* base);
 
-  /// What holds this byte, the newest first; nullptr if it is not registered.
+  /// The newest registration of a region that contains this byte, else one of an added buffer;
+  /// nullptr if the byte is not registered.
   const Registration* find(const void* address) const;
-  /// Calls each(registration) for all, in the order in which find() examines them.
+  /// Calls each(registration) for all registrations: those of regions first, the newest first.
   template <class Each>
   void for_each(Each&& each) const {
     if (const Regions* list = regions_.load(std::memory_order_acquire))
@@ -174,7 +176,7 @@ public:
   }
 
 private:
-  /// All registrations of regions so far, the newest first: immutable, replaced as a whole.
+  /// All registrations of regions, the newest first. A list is immutable, and replaced as a whole.
   using Regions = std::vector<const Registration*>;
   void publish(Regions list);
 

@@ -1,4 +1,4 @@
-// Zeroed pages of this process's own, for registration.
+// Zeroed private pages of this process, for registration.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace shmemctl::rc {
 
-/// Pages that are unmapped by the destructor; their registrations must be destroyed earlier.
+/// Pages that the destructor unmaps; their registrations must be destroyed earlier.
 class Pages {
 public:
   Pages() = default;

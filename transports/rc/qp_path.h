@@ -1,6 +1,6 @@
-// A reliable connection's QP from RESET to RTS: the order of its states, and what it is given on
-// the way. Two interfaces encode these values: the attributes of ibv_modify_qp
-// (verbs/queue_pair.h), and the commands of DEVX (mlx5/devx/commands.h).
+// The states of an RC QP from RESET to RTS, and the values that it is given on the way. Two
+// interfaces encode these values: the attributes of ibv_modify_qp (verbs/queue_pair.h), and the
+// commands of DEVX (mlx5/devx/commands.h).
 #pragma once
 
 #include <array>
@@ -14,35 +14,36 @@ struct PathOptions {
   int gid_index = -1; ///< -1: the transport chooses among the port's GIDs
   int service_level = 0;
   int traffic_class = 0; ///< traffic class of RoCE
-  int ack_timeout = 18;  ///< 4.096 us times 2 to this power
-  int retry_count = 6;   ///< 7 is "for ever" on some devices
+  int ack_timeout = 18;  ///< exponent: the timeout is 4.096 us * 2^ack_timeout
+  int retry_count = 6;   ///< some devices retry without limit at 7
 };
 
-/// The options must be valid: the transport checks all that its row in the registry names.
+/// The options must be valid: the transport checks all options that its row in the registry names.
 PathOptions read_path_options(const Options& options);
 
-/// What the peer may do through a QP; given at INIT.
+/// The operations that the peer may execute through a QP; set at INIT.
 struct RemoteRights {
   bool write = true, read = true, atomic = true;
 };
 inline constexpr RemoteRights remote_rights;
 
 inline constexpr unsigned hop_limit = 64;
-/// 0.64 ms; 7 retries mean no limit, which does not matter: no more messages are sent than receives
-/// are posted.
+/// The timer's code means 0.64 ms, and 7 retries mean no limit. Neither matters, since no more
+/// messages are sent than receives are posted.
 inline constexpr unsigned min_rnr_timer = 12, rnr_retry_count = 7;
-/// As many READs and atomics in flight as devices usually support; more do not help.
+/// Maximum number of READs and atomics in flight: devices usually support this many, and more do
+/// not help.
 inline constexpr int max_outstanding_reads = 16;
 
 /// How a QP reaches its peer.
 struct QpPath {
   PathOptions options; ///< service level, traffic class, timeout, retries
   int port = 1;
-  bool global = true;       ///< with a GRH: always on Ethernet
-  int source_gid_index = 0; ///< index in the own port's GID table
+  bool global = true;       ///< whether packets have a GRH: always on Ethernet
+  int source_gid_index = 0; ///< index into this PE's port's GID table
   std::array<std::uint8_t, 16> peer_gid{};
   std::uint16_t peer_lid = 0; ///< InfiniBand; 0 on Ethernet
-  std::uint8_t mtu = 3;       ///< the verbs' number: 1 is 256 bytes, 5 is 4096
+  std::uint8_t mtu = 3;       ///< code of enum ibv_mtu: 1 is 256 bytes, 5 is 4096
   std::uint32_t peer_qpn = 0;
   std::uint32_t first_psn = 0, peer_first_psn = 0; ///< 24 bits
   int outstanding_reads = 1; ///< READs and atomics in flight, as requester and as responder
@@ -50,11 +51,12 @@ struct QpPath {
 
 enum class QpState { reset, init, rtr, rts };
 
-/// Takes a QP through the states after `from`, up to `to`. Both ends must be at RTR before either
-/// sends: ibrc, where the kernel resolves the peer's address on the change to RTR and may refuse
-/// it, stops there and tries other GIDs; DEVX goes to RTS at once, and its PEs synchronize after
-/// it.
-/// @param modify called with each state; returns 0 or an errno value, which ends it, or throws
+/// Moves a QP through the states after `from`, up to `to`. Both ends must be at RTR before either
+/// sends. In ibrc, the kernel resolves the peer's address on the change to RTR and may refuse it,
+/// so ibrc stops at RTR and tries other GIDs. DEVX goes to RTS at once; the PEs synchronize
+/// afterwards.
+/// @param modify called with each state; returns 0, or an errno value, which ends the loop; may
+///               throw
 /// @return 0, or what modify() returned
 template <class Modify>
 int move_qp(QpState from, QpState to, Modify&& modify) {

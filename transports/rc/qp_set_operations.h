@@ -1,6 +1,6 @@
-// The operations of a QP set down to the work requests: which path carries what, what is posted
-// inline, in pieces or striped, and what a signal comes after. How a request is posted is left to
-// two interfaces: ibv_post_send (ibrc), and WQEs that the CPU writes itself (mlx5).
+// The operations of a QP set down to the work requests: which path carries a transfer, whether it
+// is posted inline, in pieces or striped, and what a signal is ordered after. Derived classes post
+// the requests: ibrc by ibv_post_send, mlx5 as WQEs that the CPU writes.
 #pragma once
 
 #include <cstddef>
@@ -13,25 +13,26 @@ namespace shmemctl::rc {
 
 /// When the HCA is notified of a posted request.
 enum class Doorbell {
-  now,   ///< notify the NIC at once of this request and those posted before it
+  now,   ///< at once, of this request and those posted before it
   later, ///< together with a later request of the same operation
-  lazy   ///< no caller waits for it yet: the NIC may be notified of several operations together
+  lazy   ///< no caller waits for the request yet: maybe together with later operations
 };
 
-/// Thread safe: a lock is held over each operation. Operations of a QP set on one PE and one path
-/// are performed in order.
-/// @tparam QpSet the derived class, which has this one as a friend, and
+/// Thread safe: a lock is held during each operation. Operations of a QP set on one PE and one path
+/// are executed in order.
+/// @tparam QpSet the derived class, which declares this class a friend and has
 ///   - paths_to(pe), endpoint(pe, path): the QPs to a peer
-///   - begin(pe, path): the endpoint, when WRITEs and READs may be posted to it: after what a fence
-///     orders before them
+///   - begin(pe, path): returns the endpoint as soon as WRITEs and READs may be posted to it, which
+///     is after the requests that a fence orders before them
 ///   - begin_signal(pe, op): the same, with room for a signal; an addition takes the path of
-///     atomics, a signal that is set the payload's path
-///   - max_inline_bytes(endpoint), max_piece_bytes(endpoint, transfer): what one request holds
+///     atomics, a signal that is set takes the payload's path
+///   - max_inline_bytes(endpoint), max_piece_bytes(endpoint, transfer): capacity of one request
 ///   - post_inline(endpoint, remote, source, size_bytes, doorbell)
-///   - post_piece(endpoint, piece, doorbell): with Doorbell::now it is the transfer's last
+///   - post_piece(endpoint, piece, doorbell): Doorbell::now is passed for a transfer's last piece
+///     only
 ///   - post_signal(endpoint, signal, value, op, after_payload, await), with a doorbell
-///   - wait(endpoint, step): until all that was posted to the endpoint is complete
-///   - count(endpoint, direction, size_bytes): traffic of the NIC
+///   - wait(endpoint, step): waits until all requests posted to the endpoint are complete
+///   - count(endpoint, direction, size_bytes): adds to the traffic of the NIC
 ///   - poll(): processes available completions
 template <class QpSet, class Endpoint>
 class QpSetOperations {
@@ -75,7 +76,7 @@ public:
       self().wait(endpoint, step);
   }
 
-  /// Polls for completions, unless another thread does.
+  /// Polls for completions, unless another thread holds the lock.
   void progress() {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock.owns_lock())
@@ -83,7 +84,7 @@ public:
   }
 
 protected:
-  /// @param number of this QP set: small transfers of different sets prefer different paths
+  /// @param number number of this QP set: small transfers of different sets use different paths
   QpSetOperations(const Job& job, const LocalMemory& local, const RemoteMemory& remote,
                   std::size_t number)
       : routes_(job, local, remote, number) {}
@@ -91,7 +92,7 @@ protected:
 
   std::size_t usual_path(int pe) const { return routes_.usual_path(pe, self().paths_to(pe)); }
   std::size_t atomic_path(int pe) const { return routes_.atomic_path(pe, self().paths_to(pe)); }
-  /// The remote address of a word. Throws if it is not entirely registered.
+  /// The remote address of a word. Throws Error (unavailable) if it is not entirely registered.
   RdmaAddress remote_word(const Endpoint& endpoint, const RemoteAddress& address,
                           std::size_t size_bytes) const {
     return routes_.word(address, size_bytes, endpoint.peer_port);
@@ -109,7 +110,7 @@ private:
     return routes_.is_striped(whole, self().paths_to(whole.remote.pe));
   }
 
-  /// Posts it if it fits into one request.
+  /// Posts a put with inline data if it fits into one request; returns whether it did.
   bool put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
                   std::size_t size_bytes, Doorbell doorbell) {
     const SegmentKey* segment =
@@ -122,7 +123,7 @@ private:
     return true;
   }
 
-  /// Over one NIC, or over all of them if it is large.
+  /// Posts a transfer over one NIC, or over all NICs if it is large; waits if it is to be awaited.
   void transfer(const NicTransfer& whole, const char* step) {
     const int pe = whole.remote.pe;
     if (!is_striped(whole)) {
@@ -132,7 +133,7 @@ private:
         self().wait(endpoint, step);
       return;
     }
-    std::size_t used = 0; // entries in use: the first ones
+    std::size_t used = 0; // the paths before this one carry a part
     for_each_stripe(whole, self().paths_to(pe), [&](std::size_t path, const NicTransfer& part) {
       transfer_over(self().begin(pe, path), part, Doorbell::now);
       used = path + 1;
@@ -141,7 +142,7 @@ private:
       self().wait(self().endpoint(pe, path), step);
   }
 
-  /// @param doorbell of the last piece
+  /// @param doorbell for the last piece
   void transfer_over(Endpoint& endpoint, const NicTransfer& part, Doorbell doorbell) {
     self().count(endpoint, part.direction, part.size_bytes);
     routes_.for_each_piece(part, self().max_piece_bytes(endpoint, part), [&](const Piece& piece) {

@@ -1,5 +1,5 @@
-// A transport whose operations are those of QP sets: what ibrc, ibdevx and ibgda have in common
-// towards the runtime.
+// A transport whose operations are executed by QP sets: the implementation of Transport that ibrc,
+// ibdevx and ibgda share.
 #pragma once
 
 #include <atomic>
@@ -19,14 +19,14 @@
 
 namespace shmemctl::rc {
 
-/// Which of `qp_sets` QP sets, at least one, serves a context: context 0 has its own, the others
-/// share the rest.
+/// Index of the QP set, of `qp_sets` (at least one), that serves a context: context 0 has a set of
+/// its own, the other contexts share the rest.
 inline std::size_t qp_set_of(int context, std::size_t qp_sets) {
   const auto number = static_cast<std::size_t>(context);
   return number == 0 || qp_sets == 1 ? 0 : 1 + (number - 1) % (qp_sets - 1);
 }
 
-/// @tparam QpSet has the operations of a context, without the context
+/// @tparam QpSet has Transport's operations, without the parameter `context`
 template <class QpSet>
 class QpSetTransport : public Transport, public DeviceMemoryUser {
 public:
@@ -63,10 +63,11 @@ public:
   }
 
 protected:
-  /// Polling on every call would cost a caller that waits for memory more than it gains.
+  /// progress() polls only once in so many calls: a caller that waits for a word of memory calls it
+  /// in a loop, and polling each time would cost more than it gains.
   static constexpr unsigned calls_between_polls = 16;
 
-  /// Why this PE cannot use the transport; "" if it can, or could if it were connected.
+  /// Why this PE cannot use the transport; "" if it can, even if it is not connected yet.
   virtual const std::string& reason() const = 0;
   virtual const Job& job() const = 0;
 
@@ -80,8 +81,8 @@ protected:
                 reason().empty() ? "this PE is not connected" : reason(),
                 "run shmemctl bringup to see which PEs can reach each other", job().where());
   }
-  /// What a peer's set_region() returned. Throws Error (unavailable) for anything else, and for a
-  /// key that lacks the rkeys of a port that this PE is connected to.
+  /// Decodes the key that a peer's set_region() returned. Throws Error (unavailable) for malformed
+  /// bytes, and for a key that lacks the rkey of a port that this PE is connected to.
   SegmentKey read_key(int pe, const std::string& bytes, std::size_t max_ports) const {
     std::optional<SegmentKey> key = from_bytes<SegmentKey>(bytes);
     if (key && key->keys.size() > max_ports)
@@ -94,12 +95,12 @@ protected:
       throw job().malformed(pe, "its rkeys");
     return std::move(*key);
   }
-  /// Why GPU memory cannot be registered, without connections.
+  /// The result of try_device_memory() if there are no connections.
   DeviceReach unconnected_reach() const {
     return {"", reason().empty() ? "this PE is not connected" : reason()};
   }
-  /// Counts a call of progress(). Polls the QP sets in one of calls_between_polls.
-  /// @return how many calls there were before
+  /// Counts a call of progress(), and polls the QP sets once in calls_between_polls calls.
+  /// @return the number of earlier calls
   unsigned poll_qp_sets() {
     const unsigned call = progress_calls_.fetch_add(1, std::memory_order_relaxed);
     if (call % calls_between_polls == 0)
@@ -108,10 +109,10 @@ protected:
     return call;
   }
 
-  /// Empty if this PE has no connections. A derived class destroys them before what they use, in
-  /// its destructor.
+  /// Empty if this PE has no connections. The destructor of a derived class destroys the QP sets
+  /// before the members that they use.
   std::vector<std::unique_ptr<QpSet>> qp_sets_;
-  /// How many of them, from the first on, serve contexts of the host; 1 or more, if there are any.
+  /// The first QP sets, this many, serve contexts of the host; at least 1 if there are QP sets.
   std::size_t host_qp_sets_ = 1;
 
 private:

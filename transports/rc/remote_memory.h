@@ -15,21 +15,22 @@
 
 namespace shmemctl::rc {
 
-/// Look-ups may run concurrently with changes; references that were returned stay valid.
+/// Look-ups may run concurrently with changes; returned references stay valid.
 class RemoteMemory {
 public:
-  /// @param keys by PE: newly registered segments; sizes of 0 add nothing
+  /// @param keys by PE: newly registered segments; a segment of size 0 adds nothing
   void add(int region, const std::vector<SegmentKey>& keys);
-  /// All PEs' segments of it.
+  /// Removes the segments of all PEs of the region.
   void drop(int region);
 
-  /// What that PE has registered of the region, the newest first.
+  /// The segments of the region that the PE has registered, the newest first.
   const std::vector<SegmentKey>& segments(int pe, int region) const;
-  /// The segment that holds this byte. Throws Error (unavailable) if the PE has not registered it.
+  /// The newest segment that contains this byte. Throws Error (unavailable) if the PE has not
+  /// registered it.
   const SegmentKey& segment_of(const Job& job, const RemoteAddress& address) const;
 
 private:
-  /// By PE, the newest first. Never changed, replaced as a whole.
+  /// By PE, the newest first. A table is immutable, and replaced as a whole.
   using Table = std::vector<std::vector<SegmentKey>>;
   void publish(std::size_t region, Table table);
 

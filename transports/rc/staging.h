@@ -24,7 +24,7 @@ public:
       free_.push_back(slot);
   }
 
-  /// A free slot. Not if it is empty().
+  /// Takes a free slot. Must not be called if empty().
   std::int16_t take() {
     const std::int16_t slot = free_.back();
     free_.pop_back();
@@ -47,7 +47,7 @@ private:
   std::vector<std::int16_t> free_;
 };
 
-/// A slot reserved for a work request; freed if that is not posted.
+/// A slot taken for a work request; the destructor frees it unless hand_over() was called.
 class TakenSlot {
 public:
   TakenSlot(Staging* staging, std::int16_t number) : staging_(staging), number_(number) {}

@@ -1,5 +1,5 @@
-// Transfers of QP sets: which path carries one, its stripes over NICs, and the pieces in which it
-// is posted.
+// Transfers of QP sets: the path that carries a transfer, its stripes over NICs, and the pieces in
+// which it is posted.
 #pragma once
 
 #include <algorithm>
@@ -20,16 +20,16 @@ namespace shmemctl::rc {
 /// A transfer, or the part of it that one NIC carries.
 struct NicTransfer {
   enum class Direction { put, get };
-  /// Up to here a blocking put copies the data and returns; beyond, waiting costs less than
-  /// copying.
+  /// Up to this size, a blocking put copies the data and returns; for larger puts, waiting costs
+  /// less than copying.
   static constexpr std::size_t copied_bytes = 8192;
 
   Direction direction = Direction::put;
   RemoteAddress remote;
-  std::byte* local = nullptr; ///< only read from if the transfer is a put
+  std::byte* local = nullptr; ///< a put only reads from it
   std::size_t size_bytes = 0;
-  bool stage = false; ///< copy at once: the caller wants its memory back
-  bool await = false; ///< will be waited for
+  bool stage = false; ///< copy at once: the caller may reuse its memory on return
+  bool await = false; ///< whether the caller waits for its completion
 
   /// @param of_gpu whether CPUs must not access `source`
   static NicTransfer put(const RemoteAddress& target, const void* source, std::size_t size_bytes,
@@ -43,7 +43,7 @@ struct NicTransfer {
     return {Direction::get, source, static_cast<std::byte*>(target), size_bytes, false, blocking};
   }
 
-  /// From `offset_bytes` of this one on.
+  /// The part of this transfer that starts at `offset_bytes`.
   NicTransfer part(std::size_t offset_bytes, std::size_t part_bytes) const {
     NicTransfer part = *this;
     part.remote.offset_bytes += offset_bytes;
@@ -53,7 +53,8 @@ struct NicTransfer {
   }
 };
 
-/// From here on a transfer uses all NICs: then each part is still long enough for its own message.
+/// Transfers of this size and above use all NICs: each part is long enough for a message of its
+/// own.
 inline constexpr std::size_t striped_bytes = 32768;
 
 /// Calls each(path, part) for the paths that carry a part of `whole`, in order.
@@ -79,16 +80,16 @@ struct Sge {
 /// A part of a transfer that one work request carries.
 struct Piece {
   NicTransfer transfer;
-  const SegmentKey& segment; ///< a segment that holds all of it
-  /// A registration that holds all of it; nullptr: it goes through a staging slot.
+  const SegmentKey& segment; ///< the segment that contains all of its remote memory
+  /// The registration that contains all of its local memory; nullptr if it uses a staging slot.
   const Registration* local = nullptr;
   bool last = false; ///< whether it is the last of its transfer
 
   RdmaAddress remote(std::size_t peer_port) const {
     return segment.at(transfer.remote.offset_bytes, peer_port);
   }
-  /// The caller's memory, or a staging slot, into which the data of a put is copied here.
-  /// @param slot of a piece that goes through one; ignored for others
+  /// The SGE of the caller's memory or of a staging slot; copies the data of a put into the slot.
+  /// @param slot ignored if the piece does not use a staging slot
   Sge sge(const Staging& staging, std::int16_t slot, std::size_t port) const {
     if (local)
       return {transfer.local, local->lkey(port)};
@@ -103,19 +104,19 @@ struct Piece {
 /// not registered.
 class TransferRoutes {
 public:
-  /// @param qp_set its number: small transfers of different sets prefer different paths
+  /// @param qp_set number of the QP set: small transfers of different sets use different paths
   TransferRoutes(const Job& job, const LocalMemory& local, const RemoteMemory& remote,
                  std::size_t qp_set)
       : job_(job), local_(local), remote_(remote), qp_set_(qp_set) {}
 
   /// The path for small transfers.
-  /// @param paths to that PE; 0 throws Error (unavailable)
+  /// @param paths number of paths to that PE; 0 throws Error (unavailable)
   std::size_t usual_path(int pe, std::size_t paths) const {
     require_connected(pe, paths);
     return qp_set_ % paths;
   }
-  /// The path for atomics of HCAs, on the same NIC for all QP sets and PEs: atomics of two HCAs are
-  /// not atomic with each other.
+  /// The path for atomics that HCAs execute. It uses the same NIC for all QP sets and PEs, since
+  /// atomics of two HCAs are not atomic with each other.
   std::size_t atomic_path(int pe, std::size_t paths) const {
     require_connected(pe, paths);
     return 0;
@@ -124,7 +125,7 @@ public:
   const SegmentKey& segment_of(const RemoteAddress& address) const {
     return remote_.segment_of(job_, address);
   }
-  /// The remote address of a word, all of which is registered.
+  /// The remote address of a word. Throws if it is not entirely registered.
   RdmaAddress word(const RemoteAddress& address, std::size_t size_bytes,
                    std::size_t peer_port) const {
     const SegmentKey& segment = segment_of(address);
@@ -133,8 +134,9 @@ public:
           {address.pe, address.region, segment.offset_bytes + segment.size_bytes});
     return segment.at(address.offset_bytes, peer_port);
   }
-  /// The segment that a put of inline data writes; nullptr if it has to be posted otherwise:
-  /// inline data is copied by the CPU, into one work request.
+  /// The segment that a put with inline data writes to; nullptr if the put cannot be inline. The
+  /// CPU copies inline data into the work request, so it must be host memory that fits into one
+  /// request, and the target must be in one segment.
   const SegmentKey* inline_target(const RemoteAddress& target, const void* source,
                                   std::size_t size_bytes, std::size_t max_inline_bytes) const {
     if (size_bytes > max_inline_bytes || local_.devices().hold(source))
@@ -147,8 +149,9 @@ public:
     return NicTransfer::put(target, source, size_bytes, blocking, local_.devices().hold(source));
   }
 
-  /// GPU memory is written by one NIC only: an acknowledgement of another NIC's part does not say
-  /// that it has passed all PCIe switches on its way to that GPU.
+  /// Whether a transfer is striped over all paths. Writes to GPU memory use one NIC only: an
+  /// acknowledgement for another NIC's part does not prove that the part has passed all PCIe
+  /// switches on its way to the GPU.
   bool is_striped(const NicTransfer& whole, std::size_t paths) const {
     if (whole.size_bytes < striped_bytes || paths < 2)
       return false;
@@ -158,7 +161,7 @@ public:
   }
 
   /// Calls each(Piece) for the pieces of a transfer over one path, in order.
-  /// @param max_piece_bytes of one work request
+  /// @param max_piece_bytes largest size of one work request
   template <class Each>
   void for_each_piece(const NicTransfer& whole, std::uint64_t max_piece_bytes, Each&& each) const {
     for (std::size_t done = 0; done < whole.size_bytes;) {

@@ -1,5 +1,5 @@
-// Loads, stores and atomics on memory that another process of this node has shared. Inline: they
-// take a few nanoseconds.
+// Loads, stores and atomics on memory that another process of this node shares. They are inline,
+// since each takes a few nanoseconds only.
 #pragma once
 
 #include <atomic>
@@ -18,10 +18,11 @@
 
 namespace shmemctl {
 
-/// Everything before it is done, and seen by all, before anything after it begins.
+/// All memory accesses before the fence are complete, and visible to all threads and processes,
+/// before any access after it begins.
 inline void full_fence() {
 #if defined(SHMEMCTL_THREAD_SANITIZER)
-  // ThreadSanitizer knows no fences; a read-modify-write orders as much on x86-64.
+  // ThreadSanitizer does not support fences; on x86-64, a read-modify-write orders as much as one.
   thread_local std::atomic<unsigned> cell{0};
   cell.fetch_add(1, std::memory_order_seq_cst);
 #else
@@ -29,8 +30,8 @@ inline void full_fence() {
 #endif
 }
 
-/// Orders earlier loads and stores before later stores, and earlier loads before later loads. Not:
-/// stores before later loads; AtomicOp::fetch handles that. No instruction on x86-64.
+/// Orders earlier loads and stores before later stores, and earlier loads before later loads. Does
+/// not order stores before later loads; AtomicOp::fetch does that itself. No instruction on x86-64.
 inline void order_fence() {
 #if !defined(SHMEMCTL_THREAD_SANITIZER)
   std::atomic_thread_fence(std::memory_order_acq_rel);
@@ -39,8 +40,8 @@ inline void order_fence() {
 
 namespace detail {
 
-/// Calls `use` with a zero of the unsigned type that has this size, if the address is aligned to
-/// it.
+/// If the size is that of a word and the address is aligned to it, calls `use` with a zero of the
+/// unsigned type of that size and returns true.
 template <class Use>
 [[gnu::always_inline]] inline bool as_word(const void* address, std::size_t size_bytes, Use&& use) {
   const auto place = reinterpret_cast<std::uintptr_t>(address);
@@ -64,7 +65,7 @@ template <class Word>
   constexpr auto order = std::memory_order_seq_cst;
   switch (request.op) {
   case AtomicOp::fetch:
-    // Behind a put and a fence it must not be read before the put is seen.
+    // After a put and a fence, the word must not be read before the put is visible.
     full_fence();
     return word.load(order);
   case AtomicOp::set:
@@ -91,18 +92,18 @@ template <class Word>
 
 } // namespace detail
 
-/// The part of copy_to_shared() for sizes other than a word's.
+/// The part of copy_to_shared() for data that is not an aligned word.
 void copy_block_to_shared(void* target, const void* source, std::size_t size_bytes);
 
-/// memcpy for the heap: one atomic store (release) for an aligned word of 1, 2, 4 or 8 bytes, plain
-/// up to half of the last cache, non-temporal stores above that (they keep the target's lines out
-/// of this core's cache). Ends with a store fence when it used them. The ranges must not overlap,
-/// unless equal.
+/// memcpy for the heap. Uses one atomic store (release) for an aligned word of 1, 2, 4 or 8 bytes,
+/// plain stores up to half of the last-level cache, and non-temporal stores above that size, which
+/// keep the target's lines out of this core's cache and are followed by a store fence. The ranges
+/// must be equal or must not overlap.
 [[gnu::always_inline]] inline void copy_to_shared(void* target, const void* source,
                                                   std::size_t size_bytes) {
-  // A flag that another PE waits for must be written exactly once and in one piece: memcpy may
-  // write a word twice, and the second write would overwrite what the waiter stored after it saw
-  // the first. A release is free on x86-64.
+  // A flag that another PE waits for must be written exactly once, as a whole. memcpy may write a
+  // word twice, and the second write would overwrite the value that the waiting PE stored after it
+  // saw the first write. A release costs nothing on x86-64.
   const bool stored = detail::as_word(target, size_bytes, [&](auto value) {
     std::memcpy(&value, source, sizeof value);
     std::atomic_ref(*static_cast<decltype(value)*>(target)).store(value, std::memory_order_release);
@@ -121,8 +122,8 @@ inline void copy_from_shared(void* target, void* source, std::size_t size_bytes)
     std::memcpy(target, source, size_bytes);
 }
 
-/// Executes `request` on memory mapped here with the processor's own atomics. The address is
-/// aligned to the word.
+/// Executes `request` with CPU atomics on memory that is mapped here, and returns the old value (0
+/// for set). The address must be aligned to the word.
 [[gnu::always_inline]] inline std::uint64_t execute_atomic(void* target,
                                                            const AtomicRequest& request) {
   if (request.size_bytes == 4)
@@ -130,7 +131,7 @@ inline void copy_from_shared(void* target, void* source, std::size_t size_bytes)
   return detail::execute(static_cast<std::uint64_t*>(target), request);
 }
 
-/// Updates a signal after earlier stores: a release, which is a plain store on x86-64.
+/// Updates a signal, ordered after earlier stores (release; a set is a plain store on x86-64).
 inline void signal_shared(void* signal, std::uint64_t value, SignalOp op) {
   std::atomic_ref word(*static_cast<std::uint64_t*>(signal));
   if (op == SignalOp::set)

@@ -16,9 +16,10 @@ namespace shmemctl {
 
 namespace {
 
-/// From here on source and target together do not fit the last cache, so a cached copy would write
-/// every line out again and read the target's lines for nothing. Below it, cached copies are faster
-/// (3 times at 4 MiB on a Zen 4 with 32 MiB) and leave the data where its reader finds it soon.
+/// The size from which copies use non-temporal stores. From this size, source and target together
+/// do not fit into the last-level cache, so a cached copy would read the target's lines in vain and
+/// write every line back to memory. Below it, cached copies are faster (3 times at 4 MiB on a Zen 4
+/// with 32 MiB of cache) and leave the data in the cache for its reader.
 std::size_t non_temporal_bytes() {
   static const std::size_t threshold = [] {
     constexpr long mib = 1 << 20;
@@ -30,7 +31,7 @@ std::size_t non_temporal_bytes() {
 }
 
 #if defined(__x86_64__) && !defined(SHMEMCTL_THREAD_SANITIZER)
-/// Both sizes are whole 64-byte lines; the target is aligned to one.
+/// The size is a multiple of 64-byte lines; the target is aligned to a line.
 void stream_lines(std::byte* target, const std::byte* source, std::size_t size_bytes) {
   for (std::size_t at = 0; at < size_bytes; at += 64)
     for (std::size_t word = 0; word < 64; word += 16)

@@ -1,4 +1,4 @@
-// Loads and stores into memory that another process of this node has shared.
+// The transport shm: loads and stores into memory that another process of this node shares.
 #pragma once
 
 #include <memory>

@@ -15,7 +15,7 @@ using staged::MessageOp;
 namespace {
 
 constexpr int agent_queue = 0; ///< queue of the agent's copies
-/// How often the underlying transport may free the resources of finished operations.
+/// After this many operations, a quiet lets the transport below free their resources.
 constexpr unsigned operations_between_quiets = 256;
 
 /// How the agent waits for messages.
@@ -96,7 +96,8 @@ bool StagedTransport::serve_peer(std::size_t peer) {
   return count > 0;
 }
 
-/// An addition, because these have no order among each other that a network could miss.
+/// Tells the peer how many of its messages are done. Uses an addition, since the sum is right in
+/// whatever order the network delivers the acknowledgements.
 void StagedTransport::acknowledge(std::size_t peer) {
   Inbox& inbox = inboxes_[peer];
   const RemoteAddress done{static_cast<int>(peer), settings_.region,
@@ -128,8 +129,8 @@ void StagedTransport::carry_out(std::size_t peer, std::uint64_t number) {
   std::byte* const reply = at(layout_.reply_outbox(peer, slot));
   std::size_t reply_bytes = 0;
   CopyEngine& copies = *settings_.agent_copies;
-  // The sender may know that a NIC has written to the GPU earlier; this message arrived in host
-  // memory. Kernels must not see the effect of the message before that write.
+  // The sender may have written to the GPU through a NIC before it sent this message, which arrived
+  // in host memory. Kernels must not see the effect of the message before that write.
   if (settings_.written_by_nics)
     settings_.written_by_nics->flush();
   switch (head.op) {
@@ -165,7 +166,7 @@ void StagedTransport::carry_out(std::size_t peer, std::uint64_t number) {
     break;
   }
   }
-  // Frees the slot; the acknowledgement makes the effects visible to the sender.
+  // The acknowledgement tells the sender that the operation is complete and the slot is free.
   copies.finish(agent_queue);
   if (head.wants_reply == 0)
     return;

@@ -1,4 +1,4 @@
-// Layout of the region through which staged transports send: the same on all PEs.
+// Layout of the region through which staged transports send. It is the same on all PEs.
 #pragma once
 
 #include <algorithm>
@@ -11,31 +11,33 @@ namespace shmemctl::staged {
 
 enum class MessageOp : std::uint32_t { put, put_signal, get, atomic };
 
-/// At the start of a slot; the payload follows.
+/// The start of each slot; the payload follows it.
 struct alignas(64) MessageHead {
   MessageOp op;
-  AtomicOp atomic;          ///< atomic; put_signal: set or add
-  std::uint8_t word_bytes;  ///< atomic
-  std::uint8_t wants_reply; ///< get, atomic
-  std::uint32_t size_bytes; ///< size of the payload, or of what is to be read
+  AtomicOp atomic;          ///< for atomic; for put_signal: set or add
+  std::uint8_t word_bytes;  ///< for atomic
+  std::uint8_t wants_reply; ///< 1 for get and for atomics that return the old value
+  std::uint32_t size_bytes; ///< size of the payload, or of the data that a get reads
   std::uint32_t region;     ///< region of the target; of the source for a get
   std::uint32_t signal_region;
   std::uint64_t offset_bytes, signal_offset_bytes;
-  std::uint64_t operand, compare; ///< atomic; put_signal: the signal's value
+  std::uint64_t operand, compare; ///< for atomic; for put_signal, the operand is the signal's value
 };
 static_assert(sizeof(MessageHead) == 64);
 
-/// Each PE has, for each peer, a row of slots for messages from it, one for its replies, the same
-/// for outgoing ones (sources of the network's puts), and flags: the message in each slot, the
-/// reply in each slot, and the number of messages that the peer has executed.
+/// For each peer, each PE has four rows of slots: messages from the peer, replies from the peer,
+/// outgoing replies and outgoing messages (outgoing slots are the sources of the network's puts).
+/// It also has words for each peer: the number of the message in each slot, the number of the reply
+/// in each slot, and the number of messages that the peer has executed.
 struct Layout {
-  static constexpr std::size_t slots = 8; ///< per row: their flags fill a cache line
+  static constexpr std::size_t slots = 8; ///< per row; their words fill a cache line
   static constexpr std::size_t line_bytes = 64;
 
   std::size_t n_pes = 1;
   std::size_t payload_bytes = 0; ///< payload of a slot
 
-  /// As long slots as a bounded region has room for.
+  /// A layout with slots of up to `max_payload_bytes`, shorter if the region would exceed 128 MiB,
+  /// but of at least 1 KiB.
   static Layout of(std::size_t n_pes, std::size_t max_payload_bytes) {
     constexpr std::size_t max_bytes = std::size_t{128} << 20, least = 1024;
     const std::size_t room = max_bytes / (n_pes * slots * 4) / line_bytes * line_bytes;
@@ -46,7 +48,7 @@ struct Layout {
   std::size_t row_bytes() const { return slots * slot_bytes(); }
   std::size_t size_bytes() const { return inbox(4 * n_pes, 0); }
 
-  // Offsets. Words first, a line for each peer.
+  // Offsets in the region. The words come first, three cache lines for each peer.
   std::size_t arrived(std::size_t peer, std::size_t slot) const {
     return peer * 3 * line_bytes + slot * sizeof(std::uint64_t);
   }

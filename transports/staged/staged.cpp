@@ -15,7 +15,7 @@ using staged::MessageOp;
 
 namespace {
 constexpr std::chrono::seconds longest_goodbye{1};
-/// For flags that peers write over the network below.
+/// How threads wait for words that peers write over the network below.
 constexpr BackoffPolicy wait_backoff{.spins = 500,
                                      .yields = 2000,
                                      .first_sleep = std::chrono::microseconds(50),
@@ -38,8 +38,8 @@ StagedTransport::~StagedTransport() {
     agent_.join();
 }
 
-/// Gets that were not waited for may still write into memory that is freed. Peers that have ended
-/// send none.
+/// Waits until the peers have executed all messages, since the network may still access memory that
+/// is freed next. Gives up after a second: peers that have ended acknowledge nothing.
 void StagedTransport::await_acknowledgements() noexcept {
   const Deadline deadline = Deadline::after(longest_goodbye);
   for (std::size_t peer = 0; peer < n_pes_ && area_.base; ++peer)
@@ -60,7 +60,7 @@ void StagedTransport::start(Exchange& exchange) {
   if (below().has_keys())
     below().set_keys(settings_.region, exchange.allgather(key));
   agent_ = start_service_thread("staged agent", [this] { serve(); });
-  exchange.allgather({}); // no PE sends before all can receive
+  exchange.allgather({}); // a barrier: no PE sends before all PEs can receive
 }
 
 std::string StagedTransport::set_region(const RegionView& region) {
@@ -94,14 +94,14 @@ void StagedTransport::check() const {
 
 // Places.
 
-/// A flag that a peer writes over the network.
+/// Reads a word that a peer writes over the network.
 std::uint64_t StagedTransport::word(std::size_t offset_bytes) const {
   auto* place = reinterpret_cast<std::uint64_t*>(at(offset_bytes));
-  // Acquire: data that arrived before the flag is visible.
+  // Acquire: data that arrived before the word is visible.
   return std::atomic_ref(*place).load(std::memory_order_acquire);
 }
 
-/// Regions have the same size on all PEs.
+/// Checks the address against this PE's region, since regions have the same size on all PEs.
 void StagedTransport::require(const RemoteAddress& address, std::size_t size_bytes) const {
   const RegionView& view = regions_[static_cast<std::size_t>(address.region)];
   if (address.pe < 0 || static_cast<std::size_t>(address.pe) >= n_pes_ ||
@@ -134,7 +134,7 @@ std::optional<std::uint64_t> StagedTransport::try_send(int pe, const Message& me
   const std::lock_guard lock(channel.mutex);
   const std::uint64_t number = channel.issued + 1;
   const std::size_t slot = channel.issued % Layout::slots;
-  // The slot's last message is done there, and its reply has been read here.
+  // The slot is free when the peer has executed its last message and its reply has been read here.
   if (number > word(layout_.done(peer)) + Layout::slots ||
       channel.awaited[slot].load(std::memory_order_acquire))
     return std::nullopt;
@@ -209,7 +209,7 @@ void StagedTransport::put_signal(int context, const RemoteAddress& target, const
   require(target, size_bytes);
   require(signal, sizeof signal_value);
   const std::size_t last =
-      size_bytes == 0 ? 0 : (size_bytes - 1) % layout_.payload_bytes + 1; // is sent with the signal
+      size_bytes == 0 ? 0 : (size_bytes - 1) % layout_.payload_bytes + 1; // sent with the signal
   put(context, target, source, size_bytes - last, false);
   RemoteAddress piece = target;
   piece.offset_bytes += size_bytes - last;
@@ -236,7 +236,7 @@ void StagedTransport::collect(int context, int pe, const Pending& pending) {
 void StagedTransport::get(int context, void* target, const RemoteAddress& source,
                           std::size_t size_bytes, bool) {
   require(source, size_bytes);
-  std::deque<Pending> pending; // several in flight
+  std::deque<Pending> pending; // requests in flight
   const auto collect_one = [&] {
     collect(context, source.pe, pending.front());
     pending.pop_front();
@@ -248,8 +248,8 @@ void StagedTransport::get(int context, void* target, const RemoteAddress& source
     Message message{head_to(MessageOp::get, piece, count), nullptr, context};
     message.head.wants_reply = 1;
     std::optional<std::uint64_t> number = try_send(source.pe, message);
-    // A thread that occupies slots collects its own replies before it waits for another slot:
-    // others may do the same.
+    // A thread that occupies slots must collect its replies before it waits for another slot: if
+    // several threads occupied all slots and waited, none would get one.
     while (!number && !pending.empty()) {
       collect_one();
       number = try_send(source.pe, message);
@@ -309,7 +309,7 @@ void StagedTransport::quiet(int) {
         below().progress();
     }
   }
-  // Arrived operations are complete below, too; this frees their resources.
+  // The operations are already complete in the transport below as well; this frees their resources.
   const std::lock_guard sending(send_mutex_);
   below().quiet(settings_.send_context);
 }

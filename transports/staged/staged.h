@@ -1,6 +1,6 @@
-// Regions of GPU memory over a network that accesses host memory only: a put is copied from the GPU
-// to host memory, sent to host memory of the peer, and copied into its GPU by a thread of the peer,
-// the agent. See docs/explanation/staged.md.
+// Transport for regions of GPU memory over a network that accesses host memory only. A put is
+// copied from the GPU to host memory, sent to host memory of the peer, and copied to the peer's GPU
+// by the peer's agent, a thread. See docs/explanation/staged.md.
 #pragma once
 
 #include <array>
@@ -24,21 +24,22 @@
 namespace shmemctl {
 
 struct StagedSettings {
-  int region = 5; ///< for messages (state.h: region::staging)
-  /// Memory for it, and where peers' parts are mapped, if `below` needs that; collective.
+  int region = 5; ///< region of the messages (state.h: region::staging)
+  /// Allocates the region, and maps the peers' parts if `below` needs that; collective.
   std::function<RegionView(int region, std::size_t size_bytes, Exchange&)> make_region;
-  /// The network; contexts of it that no one else uses. Goes before the memory.
+  /// The network, and two of its contexts that no one else uses. It is destroyed before the
+  /// region's memory.
   std::shared_ptr<Transport> below;
   int send_context = 0, agent_context = 1;
   std::size_t max_payload_bytes = std::size_t{128} << 10; ///< largest payload of a message
-  std::shared_ptr<CopyEngine> copies;                     ///< copies for callers, by their context
-  std::shared_ptr<CopyEngine> agent_copies;               ///< copies of the agent: context 0
-  /// The GPU's memory, if NICs write it in addition to the messages; else nullptr.
+  std::shared_ptr<CopyEngine> copies;                     ///< copies for callers, on their context
+  std::shared_ptr<CopyEngine> agent_copies;               ///< copies of the agent, on context 0
+  /// The GPU's memory, if NICs also write to it directly; else nullptr.
   std::shared_ptr<const DeviceMemory> written_by_nics;
 };
 
-/// Thread safe beyond Transport's requirements: contexts are ignored, and all operations on a PE
-/// are performed in call order.
+/// Thread safe, even for operations on the same context. All operations on a PE are executed in
+/// call order, regardless of contexts.
 class StagedTransport final : public ForwardingOperations {
 public:
   StagedTransport(const TransportSetup& setup, StagedSettings settings);
@@ -48,12 +49,13 @@ public:
 
   const char* name() const override { return "staged"; }
   void use_nics(const std::vector<HcaPort>& nics) override { below().use_nics(nics); }
-  /// Connects the underlying transport, too.
+  /// Also connects the transport below.
   void connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                const Deadline& deadline) override;
-  /// Collective: the same for a transport below that is connected.
+  /// Collective: does the same if the transport below is already connected.
   void start(Exchange& exchange);
-  /// The exchange that follows set_region(): no peer sends before the region is known here.
+  /// True because the exchange after set_region() ensures that no peer sends to a region that this
+  /// PE does not know yet.
   bool has_keys() const override { return true; }
   std::string set_region(const RegionView& region) override;
 
@@ -67,10 +69,10 @@ public:
   void put_signal(int context, const RemoteAddress& target, const void* source,
                   std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
                   SignalOp op, bool blocking) override;
-  void fence(int) override {} ///< operations are executed in order anyway
+  void fence(int) override {} ///< operations are always executed in order
   void quiet(int context) override;
   void progress() override { check(); }
-  /// Atomics are executed by the target's agent and its GPU.
+  /// The target's agent lets its GPU execute atomics.
   bool atomics_coherent_with_cpu() const override { return true; }
   std::string connection(int pe) const override;
 
@@ -78,14 +80,14 @@ private:
   /// Messages to one peer.
   struct Channel {
     std::mutex mutex;
-    std::uint64_t issued = 0; ///< messages; under the mutex
+    std::uint64_t issued = 0; ///< number of messages; guarded by the mutex
     std::atomic<std::uint64_t> announced{0};
     /// Slots whose reply has not been read yet.
     std::array<std::atomic<bool>, staged::Layout::slots> awaited{};
   };
   struct Message {
     staged::MessageHead head{};
-    const void* payload = nullptr; ///< in memory of any kind
+    const void* payload = nullptr; ///< host or GPU memory
     int context = 0;
   };
   /// A get whose reply has not arrived.
@@ -101,7 +103,7 @@ private:
   std::byte* at(std::size_t offset_bytes) const { return area_.base + offset_bytes; }
   std::uint64_t word(std::size_t offset_bytes) const;
 
-  /// Sends it if there is a slot; its number, from 1 on.
+  /// Sends the message if a slot is free. Returns its number, which starts at 1.
   std::optional<std::uint64_t> try_send(int pe, const Message& message);
   std::uint64_t send(int pe, const Message& message);
   void await_reply(int pe, std::uint64_t number);
@@ -132,7 +134,7 @@ private:
   std::deque<Channel> channels_; ///< by PE
   std::mutex send_mutex_;        ///< guards the send context
 
-  // The agent's own.
+  // Used by the agent only.
   struct Inbox {
     std::uint64_t taken = 0, acknowledged = 0;
   };

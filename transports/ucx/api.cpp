@@ -56,7 +56,7 @@ std::string UcxApi::status_text(ucs_status_t status) const {
 }
 
 std::shared_ptr<const UcxApi> open_ucx(const std::string& file, std::string& why) {
-  // UCX installs handlers that print stack traces.
+  // UCX installs signal handlers that print stack traces; restore the previous ones.
   const SignalDispositions keep;
   DynamicLibrary::Needs needs;
   needs.stay_loaded = true; // UCX has threads, and patches the C library's memory functions
@@ -76,7 +76,7 @@ std::shared_ptr<const UcxApi> open_ucx(const std::string& file, std::string& why
   api->get_version(&major, &minor, &release);
   api->version =
       std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
-  // These are libucs's, which came with libucp.
+  // Functions of libucs, which libucp loads.
   api->status_string = api->library.function<const char*(ucs_status_t)>("ucs_status_string");
   api->push_log_hook = api->library.function<void(UcxApi::LogHook*)>("ucs_log_push_handler");
   api->pop_log_hook = api->library.function<void()>("ucs_log_pop_handler");

@@ -1,4 +1,4 @@
-// libucp, opened at run time: its functions, and its log.
+// libucp, opened at run time: a table of its functions, and its log.
 #pragma once
 
 #include <cstdarg>
@@ -13,8 +13,7 @@
 
 namespace shmemctl {
 
-/// The functions of one libucp, by their names without "ucp_". From version 1.11 on UCX has them
-/// all; later versions only add to it.
+/// The functions of libucp, named without "ucp_". UCX has all of them since version 1.11.
 struct UcxApi {
   explicit UcxApi(DynamicLibrary opened) : library(std::move(opened)) {}
 
@@ -54,10 +53,10 @@ struct UcxApi {
   decltype(&::ucp_request_check_status) request_check_status = nullptr;
   decltype(&::ucp_request_free) request_free = nullptr;
 
-  /// UCX's text for a status.
+  /// UCX's text for a status, or its number if the library has no function for that.
   std::string status_text(ucs_status_t status) const;
 
-  // UCX's log has hooks in libucs, which no public header declares; absent in some builds.
+  // Hooks of UCX's log in libucs. No public header declares them, and some builds lack them.
   using LogHook = int(const char* file, unsigned line, const char* function, int level,
                       const void* component, const char* format, std::va_list arguments);
   void (*push_log_hook)(LogHook*) = nullptr;
@@ -65,15 +64,16 @@ struct UcxApi {
   const char* (*status_string)(ucs_status_t) = nullptr;
 };
 
-/// Nothing if the library is missing or too old; `why` then holds the reason, with the package to
-/// install.
+/// Returns nullptr if the library is missing or too old; `why` then receives the reason, with the
+/// package to install.
 std::shared_ptr<const UcxApi> open_ucx(const std::string& file, std::string& why);
 
-/// What a function of UCX prints to a file.
+/// The text that `print` writes to a file.
 std::string print_to_text(const std::function<void(FILE*)>& print);
 
-/// While it lives, UCX writes nothing of its own to stdout or stderr, unless the user has set
-/// UCX_LOG_LEVEL (then stderr) or UCX_LOG_FILE (then that file). Thread safe; may be nested.
+/// While an object of this class exists, UCX writes no log to stdout or stderr. Exceptions: if the
+/// user has set UCX_LOG_LEVEL, the log goes to stderr, and with UCX_LOG_FILE, UCX writes to that
+/// file. Thread safe; several objects may exist.
 class UcxLog {
 public:
   explicit UcxLog(std::shared_ptr<const UcxApi> api);
@@ -81,7 +81,7 @@ public:
   UcxLog& operator=(const UcxLog&) = delete;
   ~UcxLog();
 
-  /// The last error that UCX logged in this process, and forgets it; "" if there was none.
+  /// Returns the last error that UCX logged in this process, and clears it; "" if there was none.
   static std::string take_error();
 
 private:

@@ -19,31 +19,31 @@ namespace {
 /// The version of UCX's API that introduced the newest function used here.
 constexpr unsigned api_major = 1, api_minor = 11;
 
-/// Open files. A context: pipes, an event queue and a timer of UCX's thread, and descriptors for
-/// querying devices. A worker: an event queue and an event; for each of its transports on a device
-/// a socket or a file, an event channel, and temporarily another socket.
+/// Numbers of open files. A context has pipes, an event queue and a timer of UCX's thread, and
+/// descriptors for querying devices. A worker has an event queue and an event, and for each of its
+/// transports on a device a socket or a file, an event channel, and temporarily another socket.
 constexpr std::size_t files_of_context = 12, files_of_worker = 4, files_of_resource = 3;
 
 constexpr const char* second_protocols = "PROTO_ENABLE";
 
-/// Where UCX's defaults do not serve one-sided operations with deadlines. UCX takes settings of its
-/// transports without the prefix that their variables have.
+/// A setting whose default in UCX does not suit one-sided operations with deadlines. Settings of
+/// UCX's transports are set without the prefix of their variables.
 struct Preference {
   const char* name;
-  const char* variable; ///< the user's variable, which has priority; nullptr: none
+  const char* variable; ///< the user's variable, which has priority; nullptr if there is none
   const char* value;
 };
 constexpr Preference preferences[] = {
-    // UCX's strong fence waits without a deadline; use our own flush instead.
+    // UCX's strong fence waits without a deadline, so UcxTransport flushes instead.
     {"FENCE_MODE", nullptr, "weak"},
-    // Writes that overtake each other on PCIe would overtake a fence as well.
+    // With relaxed ordering on PCIe, writes would overtake a fence too.
     {"PCI_RELAXED_ORDERING", "UCX_IB_PCI_RELAXED_ORDERING", "n"},
-    // Keepalive interval, for transports that do not detect a peer's end by themselves.
+    // The keepalive is for transports that do not detect a peer's end by themselves.
     {"KEEPALIVE_INTERVAL", "UCX_KEEPALIVE_INTERVAL", "5s"},
-    // From 1.15 on UCX has a second set of protocols (1.16's default). It knows no atomics for
-    // endpoints with error handling, and then searches for ever.
+    // Since 1.15, UCX has a second set of protocols, the default in 1.16. It has no atomics for
+    // endpoints with error handling, and searches for them endlessly.
     {second_protocols, "UCX_PROTO_ENABLE", "n"},
-    // A host that does not respond must not block the caller.
+    // Connect without blocking, since a host may not respond.
     {"CONN_NB", "UCX_TCP_CONN_NB", "y"},
 };
 
@@ -112,7 +112,7 @@ UcxContext::UcxContext(std::shared_ptr<const UcxApi> api, const UcxSettings& set
   UcxLog::take_error();
   Config config(*api_);
   for (const Preference& preference : preferences) {
-    // A version without it does without.
+    // Ignores a setting that this version of UCX does not have.
     const bool done =
         !is_set(preference.variable) && config.set(preference.name, preference.value) == UCS_OK;
     if (preference.name == std::string_view(second_protocols))

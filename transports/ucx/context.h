@@ -1,4 +1,4 @@
-// A UCX context: its settings, and the memory that is registered in it.
+// A UCX context: its settings, and memory that is registered with it.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,18 @@
 
 namespace shmemctl {
 
-/// What an error of UCX means, for the second line of an Error.
+/// The fix for an error of UCX: the second line of an Error.
 std::string ucx_fix(ucs_status_t status);
 
 class UcxContext {
 public:
-  /// @param devices for UCX_NET_DEVICES, unless the user has set it; "" lets UCX choose
   /// Throws Error (unavailable) with UCX's reason.
+  /// @param devices value for UCX_NET_DEVICES, unless the user has set it; "" lets UCX choose
   UcxContext(std::shared_ptr<const UcxApi> api, const UcxSettings& settings, int n_pes,
              const std::string& devices);
-  /// Throws Error (unavailable), which names the limit, if too few files may be opened for a
-  /// context: UCX may end the process then. So does require_files_of_worker() for a worker.
+  /// Throws Error (unavailable) that names the limit if the process may not open enough files for a
+  /// context, since UCX may end the process in that case. require_files_of_worker() does the same
+  /// for a worker.
   static void require_files();
   void require_files_of_worker() const;
   UcxContext(const UcxContext&) = delete;
@@ -35,11 +36,11 @@ public:
   bool may_handle_errors() const { return may_handle_errors_; }
   /// Size of a request that the caller allocates. Throws Error (unavailable).
   std::size_t request_bytes() const;
-  /// Whether UCX may reach PEs of this machine through memory.
+  /// Whether UCX may reach PEs of this machine through shared memory.
   bool has_shared_memory() const;
 
 private:
-  /// What UCX may use: an entry for each of its transports on a device.
+  /// The resources that UCX may use: an entry for each of its transports on each device.
   std::vector<UcxLane> resources() const;
 
   std::shared_ptr<const UcxApi> api_;
@@ -57,7 +58,7 @@ public:
   UcxMapping& operator=(const UcxMapping&) = delete;
   ~UcxMapping();
 
-  /// What peers need to reach it.
+  /// The key that peers need to access the memory.
   std::string packed_key() const;
 
 private:

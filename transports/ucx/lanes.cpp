@@ -9,7 +9,7 @@ namespace shmemctl {
 
 namespace {
 
-/// "0:tcp/lo.0" or "0:tcp/lo": the resource's number, transport, device and path.
+/// Parses "0:tcp/lo.0" (with a path) or "0:tcp/lo": the resource's number, transport, device, path.
 bool parse_resource(std::string_view word, bool has_path, UcxLane& lane) {
   const std::size_t colon = word.find(':');
   const std::size_t slash = word.find('/');
@@ -30,7 +30,7 @@ bool is_memory(const UcxLane& lane) {
   return std::find(names.begin(), names.end(), lane.transport) != names.end();
 }
 
-/// "mlx5_0:2" and "eth0", whose port is 1; nothing for what is no port.
+/// The port of "mlx5_0:2", or port 1 of "eth0"; nothing if the text after ":" is not a port number.
 std::optional<HcaPort> port_of(const std::string& device) {
   const std::size_t colon = device.rfind(':');
   if (colon == std::string::npos)

@@ -1,4 +1,5 @@
-// Parses what UCX prints of its lanes and atomics: not all versions have a call for that.
+// Parses the text that UCX prints about its lanes and atomics, since not all versions have
+// functions that return these data.
 #pragma once
 
 #include <optional>
@@ -17,27 +18,30 @@ struct UcxLane {
   bool operator==(const UcxLane&) const = default;
 };
 
-/// @param printed the text of ucp_ep_print_info(). UCX does not print for every lane what it is
-/// for, so these are all of them.
+/// All lanes of an endpoint. UCX does not print the purpose of every lane.
+/// @param printed the text of ucp_ep_print_info()
 std::vector<UcxLane> parse_lanes(std::string_view printed);
 
-/// @param printed the text of ucp_worker_print_info(). Returns what executes atomics by itself;
-/// all others are executed by the target's processor.
+/// The resources that execute atomics by themselves. Atomics over other resources are executed by
+/// the target's CPU.
+/// @param printed the text of ucp_worker_print_info()
 std::vector<UcxLane> parse_atomics(std::string_view printed);
 
-/// @param printed the text of ucp_context_print_info(). Returns all that may be used.
+/// The resources that UCX may use.
+/// @param printed the text of ucp_context_print_info()
 std::vector<UcxLane> parse_resources(std::string_view printed);
 
 /// "tcp/eth0, rc_verbs/mlx5_0:1".
 std::string to_text(const std::vector<UcxLane>& lanes);
 
-/// The ports that they use, each once; shared memory uses none.
+/// The ports that the lanes use, each once; shared memory uses none.
 std::vector<HcaPort> ports_of(const std::vector<UcxLane>& lanes);
 
-/// The port that all of them use; nothing if they use several, or memory.
+/// The port that all lanes use; nothing if they use several devices, or only memory.
 std::optional<HcaPort> only_port(const std::vector<UcxLane>& lanes);
 
-/// Whether all, or some, of these are shared memory transports. all_memory() of no lanes is true.
+/// Whether all or some of the lanes are shared memory transports. all_memory() is true for no
+/// lanes.
 bool all_memory(const std::vector<UcxLane>& lanes);
 bool some_memory(const std::vector<UcxLane>& lanes);
 

@@ -18,7 +18,7 @@ namespace {
 constexpr int hook_is_last = 0, other_hooks_follow = 1; // what UCX's hooks return
 constexpr int error_level = 1;                          // 0 is fatal, 2 warning
 
-/// UCX's hooks are functions without a place for an object, so this is the process's.
+/// Global, since UCX does not pass an object to its hooks.
 struct LastError {
   std::mutex mutex;
   std::string text;

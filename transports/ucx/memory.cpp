@@ -33,8 +33,9 @@ std::string UcxMemory::set_region(const RegionView& view) {
   if (region.base != view.base || region.size_bytes > view.size_bytes)
     region = {view.base, {}, 0};
   if (view.size_bytes > region.size_bytes) {
-    // Existing registrations are reused, because registering costs time and locked memory; but keys
-    // must not accumulate.
+    // Only the new part is registered, since registration costs time and locked memory. If there
+    // are too many pieces, the whole region is registered as one piece, so that keys do not
+    // accumulate.
     if (region.pieces.size() == max_ucx_pieces)
       region = {view.base, {}, 0};
     extend(region, view.size_bytes);
@@ -51,7 +52,7 @@ std::string UcxMemory::set_region(const RegionView& view) {
 void UcxMemory::set_keys(int region, const std::vector<std::string>& keys) {
   std::vector<Pieces> parsed;
   for (const std::string& key : keys)
-    parsed.push_back(key.empty() ? nullptr // a PE that cannot use UCX
+    parsed.push_back(key.empty() ? nullptr // the PE cannot use UCX
                                  : std::make_shared<const std::vector<UcxPiece>>(parse_key(key)));
   const std::lock_guard lock(mutex_);
   keys_[region] = std::move(parsed);

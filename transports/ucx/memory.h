@@ -1,4 +1,4 @@
-// The memory of regions: registered here, and the keys of the peers' parts.
+// The registered memory of this PE, and the keys of the peers' regions.
 #pragma once
 
 #include <atomic>
@@ -19,20 +19,20 @@ class UcxMemory {
 public:
   using Pieces = std::shared_ptr<const std::vector<UcxPiece>>;
 
-  /// Before everything else.
+  /// Must be called before all other functions.
   void use(std::shared_ptr<const UcxContext> context) { context_ = std::move(context); }
 
   /// Registers the new part of a region, and returns the key of the whole region.
   std::string set_region(const RegionView& region);
   void set_keys(int region, const std::vector<std::string>& keys);
-  /// Changes when keys do.
+  /// A number that changes whenever keys change.
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
-  /// The pieces of that PE's part of a region; nothing if unknown.
+  /// The pieces of that PE's part of a region; nullptr if unknown.
   Pieces pieces(int region, int pe) const;
 
-  /// Ranges may overlap, and several may start at the same address.
+  /// Registers a range. Ranges may overlap, and several may start at the same address.
   void add_local(void* base, std::size_t size_bytes);
-  /// The youngest that begins there; nothing happens if there is none.
+  /// Removes the newest range that begins at `base`, if there is one.
   void remove_local(void* base);
 
 private:
@@ -46,9 +46,9 @@ private:
 
   mutable std::mutex mutex_;
   std::shared_ptr<const UcxContext> context_;
-  std::deque<UcxMapping> mappings_; ///< all of regions: what a region was before stays usable
+  std::deque<UcxMapping> mappings_; ///< of all regions; earlier extents of a region stay usable
   std::map<int, Region> regions_;
-  /// Mappings; those of one address are in the order in which they were added.
+  /// Mappings by address; those of one address are in the order in which they were added.
   std::multimap<void*, UcxMapping> local_;
   std::map<int, std::vector<Pieces>> keys_; ///< by region and PE
   std::atomic<std::uint64_t> version_{0};

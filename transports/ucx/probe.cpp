@@ -17,7 +17,7 @@ FileDescriptor new_socket() {
   return FileDescriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-/// An abstract name (after a null byte) is no file. Returns the address's length.
+/// Fills an abstract address, which starts with a null byte and is not a file. Returns its length.
 socklen_t to_address(const std::string& name, sockaddr_un& address) {
   address = {};
   address.sun_family = AF_UNIX;
@@ -49,7 +49,7 @@ bool UcxPresence::is_there(const std::string& name) {
   sockaddr_un address;
   const socklen_t length = to_address(name, address);
   const FileDescriptor probe = new_socket();
-  // Without a descriptor for the question there is no answer, and no reason to give the peer up.
+  // Without a socket, the state is unknown; the peer is then assumed to be alive.
   return !probe || ::connect(probe.get(), raw(address), length) == 0;
 }
 

@@ -1,5 +1,5 @@
-// Probes whether a PE of this machine is still alive: UCX's shared memory transports do not detect
-// that.
+// Probes whether a PE of this machine is still alive, since UCX's shared memory transports do not
+// detect its end.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace shmemctl {
 
-/// An abstract socket, which disappears with its process. Nothing is sent to it.
+/// An abstract socket, which disappears when its process ends. Nothing is sent to it.
 class UcxPresence {
 public:
-  /// Without a socket, if there can be none, the name is empty.
+  /// Creates the socket. If that fails, the name is empty.
   UcxPresence();
   const std::string& name() const { return name_; }
 
-  /// Whether the owner of that name is alive; only within its network namespace.
+  /// Whether the owner of that name is alive. Works only within the owner's network namespace.
   static bool is_there(const std::string& name);
 
 private:

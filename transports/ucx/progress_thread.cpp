@@ -15,7 +15,7 @@ namespace shmemctl {
 namespace {
 
 constexpr int doze_ms = 1;        // while another thread polls
-constexpr int longest_ms = 1'000; // UCX's own timers show up as events
+constexpr int longest_ms = 1'000; // can be long: timers of UCX appear as events
 constexpr int rounds_at_once = 64;
 
 } // namespace
@@ -35,7 +35,7 @@ UcxProgressThread::~UcxProgressThread() {
 
 void UcxProgressThread::wake() {
   const std::uint64_t one = 1;
-  // It fails only if the counter is full, and then the thread wakes anyway.
+  // The write fails only if the counter is full, and then the thread wakes up anyway.
   [[maybe_unused]] const auto written = ::write(wakeup_.get(), &one, sizeof one);
 }
 

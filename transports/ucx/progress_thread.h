@@ -1,5 +1,5 @@
-// Progresses the workers while no other thread does: a passive target must execute UCX's emulated
-// operations.
+// A thread that progresses the workers while no other thread does, since a target must execute
+// UCX's emulated operations even if its program makes no calls.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 
 namespace shmemctl {
 
-/// Sleeps until a worker has events. While a user of the worker polls, this thread only checks
-/// every millisecond whether the user still does.
+/// Sleeps until a worker has events. While another thread progresses a worker, this thread only
+/// checks every millisecond whether that is still so.
 class UcxProgressThread {
 public:
   UcxProgressThread();
@@ -31,7 +31,8 @@ private:
     unsigned driven;
   };
   void run();
-  /// False if there may be more to do at once.
+  /// Progresses a worker. Returns false if there may be more to do at once; true if the worker is
+  /// armed.
   static bool serve(UcxWorker& worker);
   void wake();
 

@@ -14,7 +14,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::size_t longest_reason_bytes = 800; // local_info() may have 1 KiB
+constexpr std::size_t longest_reason_bytes = 800; // local_info() is limited to 1 KiB
 
 /// UCX names a port "mlx5_0:1" and a network interface "eth0".
 std::string device_name(const HcaPort& nic) {
@@ -23,8 +23,8 @@ std::string device_name(const HcaPort& nic) {
   return rdma ? nic.device + ":" + std::to_string(nic.port) : nic.device;
 }
 
-/// What PEs exchange in connect(): a line of host, presence and three letters, and then the
-/// worker's address.
+/// The data that PEs exchange in connect(). Its text is a line of host, presence and three letters,
+/// followed by the worker's address.
 struct Introduction {
   UcxRemote remote;
   bool atomics_coherent_with_cpu = true;
@@ -58,8 +58,8 @@ UcxTransport::UcxTransport(const TransportSetup& setup, UcxSettings settings)
   api_ = open_ucx(setup.options->text("UCX_LIBRARY"), why_not_);
   if (!api_)
     return;
-  // Too low a limit of open files, with which UCX may end the process, is a fault of this host's
-  // settings and ends the job. Any other problem is a reason why UCX reaches no PE.
+  // If the limit of open files is too low, UCX may end the process; this is an error of the host's
+  // settings, which ends the job. With any other problem, UCX just reaches no PE.
   UcxContext::require_files();
   if (!succeeds([this] { open_context({}); }))
     return;
@@ -142,14 +142,15 @@ void UcxTransport::connect(const std::vector<PeerLocation>& peers, Exchange& exc
   constexpr const char* step = "connect to";
   for (const PeerLocation& peer : peers)
     begin(0, peer.pe, step);
-  // The flush completes once the connection is established, so connection errors show here.
+  // A flush completes when the connection is established, so connection errors are detected here.
   for (const PeerLocation& peer : peers) {
     OrderedTurn turn = begin(0, peer.pe, step);
     flush(turn, {health_, deadline, step, peer.pe});
   }
 }
 
-/// Both ends of a connection must compute the same result.
+/// Decides for each peer whether UCX reaches it through shared memory, and whether UCX's error
+/// handling or UcxPresence monitors it. Both ends of a connection must get the same result.
 void UcxTransport::judge_neighbours(const std::vector<PeerLocation>& peers) {
   const UcxRemote local = remotes_[static_cast<std::size_t>(pe_)];
   const auto me = std::find_if(peers.begin(), peers.end(),
@@ -158,10 +159,10 @@ void UcxTransport::judge_neighbours(const std::vector<PeerLocation>& peers) {
     UcxRemote& remote = remotes_[static_cast<std::size_t>(peer.pe)];
     const bool same_machine = me != peers.end() && peer.machine_id == me->machine_id;
     remote.in_memory = remote.in_memory && local.in_memory && same_machine;
-    // UCX's shared memory transports have no peer error handling: UCX would choose a slower
-    // transport that has.
+    // UCX's shared memory transports have no peer error handling. If it were requested, UCX would
+    // choose a slower transport.
     remote.handles_errors = remote.handles_errors && local.handles_errors && !remote.in_memory;
-    // A name that is not seen now, though all are there, lies in another network namespace.
+    // All PEs are alive now, so a name that is not visible belongs to another network namespace.
     if (!same_machine || !UcxPresence::is_there(remote.presence))
       remote.presence.clear();
   }
@@ -251,8 +252,8 @@ std::unique_ptr<Transport> make_ucx_transport(const TransportSetup& setup,
 
 namespace {
 
-/// Requests that a wait is about. Those of a wait that was given up are freed as well: UCX lets go
-/// of them when it is done with them.
+/// Requests of a wait, freed on destruction. Requests that are still in flight, after a wait that
+/// failed, may be freed too: UCX releases them when it no longer needs them.
 class Requests {
 public:
   Requests(const UcxApi& api, std::vector<void*> requests)
@@ -270,8 +271,8 @@ private:
   std::vector<void*> requests_;
 };
 
-/// Counts a request as unfinished, also after a wait that timed out, unless its endpoint can be
-/// closed by force.
+/// Counts a request as unfinished while the object exists. A request that is still in flight at the
+/// end, after a wait that failed, stays counted unless its endpoint can be closed by force.
 class Counted {
 public:
   Counted(UcxWorker& worker, const UcxPeer& peer, void* request)
@@ -388,7 +389,7 @@ void UcxTransport::finish(OrderedTurn& turn, void* request) {
 
 void UcxTransport::leave(OrderedTurn& turn, void* request) {
   if (UCS_PTR_IS_PTR(request))
-    return; // the callback of the request has been called, or will be
+    return; // the request's callback counts the end
   --turn.issued.in_flight;
   turn.worker.end_request();
   if (UCS_PTR_IS_ERR(request))
@@ -489,7 +490,7 @@ void UcxTransport::fence_now(UcxIssued& issued) {
   const ucs_status_t status = api_->worker_fence(issued.worker->get());
   for (const int pe : issued.unfinished_pes) {
     const UcxPeer* peer = issued.worker->known_peer(pe);
-    // Lanes do not wait for each other.
+    // A fence does not order operations of different lanes, so a flush must follow.
     if (status != UCS_OK || peer->lanes.size() != 1)
       issued.marks[static_cast<std::size_t>(pe)] |= UcxIssued::fenced;
   }
@@ -566,7 +567,8 @@ ucp_atomic_op_t ucx_operation(AtomicOp op) {
   return UCP_ATOMIC_OP_LAST;
 }
 
-/// UCX compares with the first operand, and takes the value to store from the reply buffer.
+/// Sets the operands. For a compare-and-swap, UCX compares with the first operand, and takes the
+/// value to store from the reply buffer.
 void fill(UcxOperands& operands, const AtomicRequest& request) {
   operands.operand = request.op == AtomicOp::fetch          ? 0
                      : request.op == AtomicOp::compare_swap ? request.compare
@@ -605,7 +607,7 @@ std::uint64_t UcxTransport::fetch(OrderedTurn& turn, const RemoteAddress& target
   how.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
   how.datatype = ucp_dt_make_contig(request.size_bytes);
   how.reply_buffer = &values.reply;
-  // A wait that throws leaves the operands to UCX, which may still write the reply.
+  // If the wait throws, the operands are not reused, since UCX may still write the reply.
   finish(turn, api_->atomic_op_nbx(turn.peer.endpoint, ucx_operation(request.op), &values.operand,
                                    1, place.address, place.key, &how));
   turn.issued.spare.push_back(&values);
@@ -638,17 +640,18 @@ void UcxTransport::post(OrderedTurn& turn, const RemoteAddress& target,
   fill(values, request);
   const ucp_atomic_op_t op = ucx_operation(request.op);
   ucp_request_param_t how = reported_to(turn.issued);
-  // Otherwise UCX would not report when it no longer uses the operand.
+  // Without NO_IMM_CMPL, UCX would not report when it no longer uses the operand.
   how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   how.cb.send = on_atomic_done;
   how.user_data = &values;
   how.datatype = ucp_dt_make_contig(request.size_bytes);
   if (op == UCP_ATOMIC_OP_SWAP || op == UCP_ATOMIC_OP_CSWAP) {
-    how.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER; // UCX has these atomics only with a reply
+    how.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER; // UCX requires a reply for these atomics
     how.reply_buffer = &values.reply;
   } else {
-    // UCX 1.13 leaves the completion of these as the request's last user had it, and calls it if
-    // the endpoint fails while they wait to be sent. In a request of zeros it finds none.
+    // For these atomics, UCX 1.13 does not set the request's completion, so that of the request's
+    // last user remains. UCX calls it if the endpoint fails while the atomic waits to be sent. A
+    // request of zeros has no completion.
     values.request.assign(request_bytes_, std::byte{0});
     how.op_attr_mask |= UCP_OP_ATTR_FIELD_REQUEST;
     how.request = values.end_of_request();
@@ -660,7 +663,7 @@ void UcxTransport::post(OrderedTurn& turn, const RemoteAddress& target,
 std::uint64_t UcxTransport::atomic(int context, const RemoteAddress& target,
                                    const AtomicRequest& request) {
   OrderedTurn turn = begin(context, target.pe, "atomic operation on");
-  // In UCX 1.13 as Debian 12 compiled it, these leave the operand out where memory is shared.
+  // In UCX 1.13 as compiled by Debian 12, these atomics ignore the operand over shared memory.
   const bool bits = request.op == AtomicOp::bit_and || request.op == AtomicOp::bit_or ||
                     request.op == AtomicOp::bit_xor;
   if (bits && turn.peer.in_memory)

@@ -1,4 +1,4 @@
-// The transport "ucx": operations, and those in flight by context.
+// The transport "ucx": its operations, and the operations in flight of each context.
 #pragma once
 
 #include <array>
@@ -19,24 +19,24 @@ namespace shmemctl {
 
 struct UcxIssued;
 
-/// Operands of an atomic operation, which UCX may read and write until it is complete.
+/// Operands of an atomic, which UCX may read and write until the atomic is complete.
 struct UcxOperands {
   UcxIssued* issued = nullptr;
   std::uint64_t operand = 0, reply = 0;
-  std::vector<std::byte> request{}; ///< UCX's, of an operation without a reply
+  std::vector<std::byte> request{}; ///< memory for UCX's request, for an atomic without a reply
 
-  /// UCX wants the end of a request's room.
+  /// UCX expects a pointer to the end of a request's memory.
   void* end_of_request() { return request.data() + request.size(); }
 };
 
-/// Operations of one context that are not known to be complete. Under its worker's lock.
+/// Operations of one context that are not known to be complete. Guarded by the worker's lock.
 struct UcxIssued {
   UcxWorker* worker = nullptr; ///< nullptr until the context is first used
   int in_flight = 0;           ///< requests whose completion UCX will report
   ucs_status_t failure = UCS_OK;
 
   enum : unsigned char { unfinished = 1, fenced = 2 };
-  std::vector<unsigned char> marks; ///< by PE
+  std::vector<unsigned char> marks; ///< by PE: bits of the enum above
   std::vector<int> unfinished_pes;
 
   std::deque<UcxOperands> operands;
@@ -85,16 +85,17 @@ public:
 
   std::vector<NicTraffic> traffic() const override;
   std::string connection(int pe) const override;
-  /// UCX tells the ports here only.
+  /// UCX reports only this PE's ports, so the remote ports are empty.
   std::vector<NicPair> nics_to(int pe) const override;
 
 private:
-  /// Contexts share workers: each more costs an endpoint and its memory per peer.
+  /// Contexts share workers, since each worker needs an endpoint and its memory for each peer.
   static constexpr std::size_t max_contexts = 64, max_workers = 4;
-  /// Requests of one context in flight, before it has to wait for some.
+  /// Maximum number of requests of one context in flight; at this number, callers wait.
   static constexpr int max_in_flight = 1024;
 
-  /// An operation that has the lock, its peer, and room for its requests.
+  /// The state of an operation being posted: it holds the worker's lock, and has room for a
+  /// request.
   struct OrderedTurn {
     UcxIssued& issued;
     UcxWorker& worker;
@@ -105,7 +106,7 @@ private:
 
   void open_context(const std::string& devices);
   void open_worker();
-  /// False if the step throws an Error, whose message is then why_not_.
+  /// Runs the step. If it throws an Error, stores the message in why_not_ and returns false.
   bool succeeds(const std::function<void()>& step);
   void judge_neighbours(const std::vector<PeerLocation>& peers);
   UcxWorker& worker(std::size_t index);
@@ -113,26 +114,30 @@ private:
   OrderedTurn begin(int context, int pe, const char* step);
   /// Throws if the peer or an earlier operation has failed.
   void check(OrderedTurn& turn);
-  /// Waits until the context may have one more request in flight.
+  /// Waits until at most half of max_in_flight requests are in flight.
   void make_room(OrderedTurn& turn);
-  /// A peer with operations in flight that has failed; nullptr if there is none.
+  /// A failed peer among those with operations in flight; nullptr if there is none.
   static const UcxPeer* failed_peer(const UcxIssued& issued);
   [[noreturn]] void fail(UcxWorker::Lock& lock, const UcxPeer& peer, ucs_status_t status,
                          const char* step);
   UcxWait about(int pe, const char* step) const;
-  /// Waits for what UCX returned: nothing, an error or a request, which the caller must free.
+  /// Waits for the result of a UCX call: nullptr, an error, or a request, which the caller must
+  /// free.
   void finish(UcxWorker::Lock& lock, UcxWorker& worker, const UcxPeer& peer, void* request,
               const UcxWait& wait);
-  /// Waits for the request as above, and frees it.
+  /// The same, and frees the request.
   void finish(OrderedTurn& turn, void* request);
-  /// What an operation is called with whose end a callback shall count; then leave().
+  /// Counts a new request, and returns parameters with a callback that counts its end. leave() must
+  /// follow.
   static ucp_request_param_t reported_to(UcxIssued& issued);
+  /// Handles the result of a call with reported_to(): counts the end if the operation is already
+  /// complete, and throws if it failed.
   void leave(OrderedTurn& turn, void* request);
   void put_now(OrderedTurn& turn, const RemoteAddress& target, const void* source,
                std::size_t size_bytes, bool blocking);
   UcxOperands& operands(UcxIssued& issued);
   std::uint64_t fetch(OrderedTurn& turn, const RemoteAddress& target, const AtomicRequest& request);
-  /// Fetching AND, OR and XOR, by compare-and-swap.
+  /// Fetching AND, OR and XOR, emulated by compare-and-swap.
   std::uint64_t fetch_bits(OrderedTurn& turn, const RemoteAddress& target,
                            const AtomicRequest& request);
   void post(OrderedTurn& turn, const RemoteAddress& target, const AtomicRequest& request);
@@ -153,15 +158,15 @@ private:
   std::string why_not_; ///< why this PE cannot use UCX; "" if it can
   std::shared_ptr<const UcxContext> context_;
   UcxMemory memory_;
-  std::size_t request_bytes_ = 0; ///< size of UcxOperands
+  std::size_t request_bytes_ = 0; ///< size of a request of UCX
   bool atomics_coherent_with_cpu_ = true;
   UcxPresence presence_;
-  std::vector<UcxRemote> remotes_; ///< by PE, after connect()
+  std::vector<UcxRemote> remotes_; ///< by PE; filled by connect()
   std::array<UcxIssued, max_contexts> issued_;
-  mutable std::mutex making_; ///< held while workers are made
+  mutable std::mutex making_; ///< held while a worker is created
   std::array<std::unique_ptr<UcxWorker>, max_workers> workers_;
   std::array<std::atomic<UcxWorker*>, max_workers> ready_{};
-  std::unique_ptr<UcxProgressThread> thread_; // ends first
+  std::unique_ptr<UcxProgressThread> thread_; // declared last: destroyed before the workers
 };
 
 } // namespace shmemctl

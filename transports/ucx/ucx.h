@@ -1,4 +1,4 @@
-// Operations through UCX (libucp), which chooses devices and protocols by itself.
+// The transport ucx: operations through UCX (libucp), which chooses devices and protocols itself.
 #pragma once
 
 #include <map>
@@ -9,12 +9,12 @@
 
 namespace shmemctl {
 
-/// UCX's settings by their names without "UCX_" ("TLS"): stronger than the environment. For tests;
-/// users have UCX's own variables.
+/// UCX's settings by their names without "UCX_" ("TLS"). They override the environment. For tests
+/// only; users set UCX's own variables.
 using UcxSettings = std::map<std::string, std::string>;
 
-/// The library is option UCX_LIBRARY. In a build without UCX's headers the transport reaches no PE
-/// and says so.
+/// Opens the library that the option UCX_LIBRARY names. In a build without UCX's headers, the
+/// transport reaches no PE and says why.
 std::unique_ptr<Transport> make_ucx_transport(const TransportSetup& setup,
                                               const UcxSettings& settings = {});
 

@@ -22,8 +22,8 @@ void on_peer_error(void* peer, ucp_ep_h, ucs_status_t status) {
     failed.failure = status;
 }
 
-/// A worker's first buffers are in /dev/shm, whatever the symmetric heap is made of. Too little
-/// room there is "out of memory" to UCX.
+/// The fix for a worker that cannot be created. A worker's first buffers are in /dev/shm, whatever
+/// memory the symmetric heap uses; if there is too little room, UCX reports "out of memory".
 std::string worker_fix(ucs_status_t status) {
   struct statvfs system {};
   constexpr std::uint64_t enough_bytes = std::uint64_t{8} << 20;
@@ -52,7 +52,7 @@ UcxWorker::UcxWorker(std::shared_ptr<const UcxContext> context, const UcxMemory&
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED; // under the lock
-  // With other settings than its own (UCX_MEM_MMAP_HOOK_MODE=none) UCX starts its thread only here.
+  // With some settings (UCX_MEM_MMAP_HOOK_MODE=none), UCX starts its thread only here.
   const SignalsBlocked blocked(SignalsBlocked::But::faults);
   ucs_status_t status = api().worker_create(context_->get(), &params, &worker_);
   if (status == UCS_OK) {
@@ -85,9 +85,9 @@ UcxWorker::~UcxWorker() {
   api().worker_destroy(worker_);
 }
 
-/// UCX ends the process if a worker goes that has requests to a peer which does not answer, and
-/// without its error handling there is no path to take them back. So this stays until the process
-/// ends, which comes next: the job has failed.
+/// Leaks the worker. UCX ends the process if a worker is destroyed that has requests to a peer that
+/// does not respond, and without UCX's error handling they cannot be cancelled. The job has failed,
+/// so the process ends soon.
 void UcxWorker::abandon() {
   for (std::unique_ptr<UcxPeer>& peer : peers_)
     static_cast<void>(peer.release());
@@ -124,7 +124,7 @@ void UcxWorker::close_endpoints() {
     ucp_request_param_t how{};
     if (!each.complete) {
       if (!each.peer->reports_errors) {
-        each.request = nullptr; // UCX cannot force the close; the endpoint goes with the worker
+        each.request = nullptr; // UCX cannot close it by force; the worker destroys the endpoint
         continue;
       }
       how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;

@@ -1,4 +1,4 @@
-// A UCX worker: its endpoints to all peers, one lock, and waits that make progress.
+// A UCX worker: its endpoints to all peers, its lock, and waits that make progress.
 #pragma once
 
 #include <array>
@@ -19,23 +19,23 @@
 
 namespace shmemctl {
 
-/// Data that a PE has sent in connect().
+/// The data that a PE sent in connect().
 struct UcxRemote {
   std::string host;
   std::string address;         ///< address of the worker that serves its memory
-  std::string presence;        ///< UcxPresence of a PE whose end UCX may not notice; "": it does
-  bool in_memory = false;      ///< whether UCX may reach the PE through memory
+  std::string presence;        ///< name of the PE's UcxPresence; "" if it cannot be probed
+  bool in_memory = false;      ///< whether UCX may reach the PE through shared memory
   bool handles_errors = false; ///< whether UCX can monitor the PE
 };
 
-/// One peer as one worker reaches it.
+/// The state of one peer in one worker.
 struct UcxPeer {
   int pe = -1;
   ucp_ep_h endpoint = nullptr;
   ucs_status_t failure = UCS_OK; ///< status from UCX's error handler
-  bool reports_errors = false;   ///< UCX monitors the peer
-  std::string presence;          ///< probed instead
-  bool in_memory = false;        ///< some lane is shared memory
+  bool reports_errors = false;   ///< whether UCX monitors the peer
+  std::string presence;          ///< UcxPresence to probe if UCX does not monitor the peer; else ""
+  bool in_memory = false;        ///< whether some lane is shared memory
   std::vector<UcxLane> lanes;
   NicTraffic traffic;
 
@@ -48,7 +48,7 @@ struct UcxPeer {
   std::array<Keys, RegionTable::capacity> keys;
 };
 
-/// What a wait is for, and the peer to name on a timeout.
+/// The purpose of a wait, its deadline, and the peer to name on a timeout.
 struct UcxWait {
   JobHealth& health;
   Deadline deadline;
@@ -60,10 +60,10 @@ struct UcxWait {
 struct UcxTarget {
   std::uint64_t address = 0;
   ucp_rkey_h key = nullptr;
-  std::uint64_t size_bytes = 0; ///< up to the end of the piece
+  std::uint64_t size_bytes = 0; ///< size from the address to the end of the piece
 };
 
-/// Releases a lock in a scope: unlocks it, and locks it again at the end.
+/// Unlocks a lock for a scope, and locks it again at the scope's end.
 class UcxUnlocked {
 public:
   explicit UcxUnlocked(std::unique_lock<std::mutex>& lock) : lock_(lock) { lock_.unlock(); }
@@ -75,7 +75,7 @@ private:
   std::unique_lock<std::mutex>& lock_;
 };
 
-/// Everything but try_progress(), driven() and event_fd() needs the lock.
+/// All functions except try_progress(), driven() and event_fd() need the lock.
 class UcxWorker {
 public:
   using Lock = std::unique_lock<std::mutex>;
@@ -84,32 +84,33 @@ public:
   UcxWorker(std::shared_ptr<const UcxContext> context, const UcxMemory& memory, int n_pes);
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
-  /// Flushes operations in flight, for at most a second.
+  /// Flushes operations in flight and closes the endpoints; waits at most a second for each step.
   ~UcxWorker();
 
   Lock lock();
   const UcxApi& api() const { return context_->api(); }
   ucp_worker_h get() const { return worker_; }
   std::string address();
-  /// What ucp_worker_print_info() prints.
+  /// The text of ucp_worker_print_info().
   std::string printed();
 
-  /// The endpoint to that PE is created on first use.
+  /// The state of that PE; its endpoint is created on first use.
   UcxPeer& peer(int pe, const UcxRemote& remote);
-  /// Nothing if there is none yet.
+  /// The same; nullptr if it does not exist yet.
   UcxPeer* known_peer(int pe) { return peers_[static_cast<std::size_t>(pe)].get(); }
-  /// Throws Error (unavailable) for a range that the peer's keys do not cover.
+  /// Translates an address. Throws Error (unavailable) if the peer's keys do not cover it.
   UcxTarget target(UcxPeer& peer, const RemoteAddress& address);
 
   unsigned progress() { return api().worker_progress(worker_); }
-  /// For callers that poll: does nothing if another thread is in progress.
+  /// For callers that poll: does nothing if another thread holds the lock.
   void try_progress();
-  /// Counts requests that UCX has not said to be complete, flushes excepted.
+  /// Count the requests that UCX has not reported complete, except for flushes.
   void begin_request() { ++unfinished_; }
   void end_request() { --unfinished_; }
-  /// Incremented when a thread other than the progress thread makes progress.
+  /// A counter that threads other than the progress thread increment when they make progress.
   unsigned driven() const { return driven_.load(std::memory_order_relaxed); }
-  /// Readable when there is something to progress, once arm() was true.
+  /// File descriptor that becomes readable when there is something to progress, after arm()
+  /// returned true.
   int event_fd() const { return event_fd_; }
   bool arm() { return api().worker_arm(worker_) == UCS_OK; }
 
@@ -119,7 +120,7 @@ public:
 
 private:
   class WaitTimeout;
-  /// A peer that UCX does not look after.
+  /// Probes a peer that UCX does not monitor, and records its failure.
   void watch_peer(int pe);
   void describe(UcxPeer& peer);
   void renew_keys(UcxPeer& peer, int region, UcxPeer::Keys& keys);
@@ -128,7 +129,8 @@ private:
     void* request; ///< request as UCX returned it
     bool complete = false;
   };
-  /// @param while_well gives up peers that have failed
+  /// Waits for the requests, at most a second.
+  /// @param while_well whether to stop waiting for a peer that has failed
   void wait_briefly(std::vector<Closing>& all, bool while_well);
   void close_endpoints();
   void abandon();
@@ -145,7 +147,8 @@ private:
   int unfinished_ = 0;
 };
 
-/// Back-off of a wait: releases the lock for others, yields, and checks the clock.
+/// Back-off of a wait: releases the lock for other threads, yields or sleeps, and checks the
+/// deadline.
 class UcxWorker::WaitTimeout {
 public:
   WaitTimeout(UcxWorker& worker, Lock& lock, const UcxWait& about)
@@ -173,8 +176,8 @@ public:
 
 private:
   static constexpr unsigned turns_before_yield = 64, iterations_between_polls = 256;
-  /// Longer polling takes the core from a software network, and a short sleep is small compared
-  /// with such a wait.
+  /// After this time, the wait sleeps between polls: a software network may need the core, and a
+  /// short sleep is negligible in a long wait.
   static constexpr auto polling = std::chrono::milliseconds(2);
   static constexpr auto nap = std::chrono::microseconds(50);
   static constexpr auto check_interval = std::chrono::milliseconds(20);

@@ -20,7 +20,8 @@ public:
       : functions_(functions),
         list_(functions->get_device_list(&count_), functions->free_device_list) {}
 
-  /// nullptr if libibverbs does not list it. Throws Error (unavailable) if it does not open.
+  /// Returns nullptr if libibverbs does not list the device. Throws Error (unavailable) if it
+  /// cannot be opened.
   Device* find(const std::string& name) {
     if (const auto known = open_.find(name); known != open_.end())
       return known->second.get();

@@ -1,4 +1,4 @@
-// For `doctor`: a trial of address handles. Needs no header of libibverbs.
+// Tries whether address handles can be created, for `doctor`. Needs no header of libibverbs.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@ struct PortAddress {
   std::string device;
   int port = 1;
   int gid_index = 0;
-  bool by_lid = false; ///< InfiniBand: its LID in place of the GID, unless it needs a GRH
+  bool by_lid = false; ///< InfiniBand: use the LID instead of the GID, unless the port needs a GRH
 };
 
-/// What making an address handle to it ended with.
+/// The result of creating an address handle to a port's address.
 struct AddressOutcome {
   PortAddress address;
   std::string text;     ///< "10.0.0.1", "LID 7"; "" if no address handle was tried
@@ -30,13 +30,14 @@ struct AddressOutcomes {
   std::vector<AddressOutcome> outcomes;
 };
 
-/// Creates an address handle from each port to its own address, as IBGDA, DEVX and UD queue pairs
-/// create them to the addresses of others, and destroys it. It sends nothing, but takes seconds for
-/// an address that the kernel looks for in the network. Never throws.
+/// Creates an address handle from each port to the port's own address, and destroys it. IBGDA, DEVX
+/// and UD queue pairs create such handles to the addresses of their peers. Nothing is sent to a
+/// port, but if the kernel has to resolve an address over the network, the call takes seconds.
+/// Errors are part of the result.
 std::vector<AddressOutcome> try_address_handles(const std::shared_ptr<const Functions>& functions,
                                                 const std::vector<PortAddress>& addresses);
 
-/// The same with a library that is opened for it.
+/// The same; opens the library first.
 /// @param library "libibverbs.so.1"
 AddressOutcomes try_address_handles(const std::string& library,
                                     const std::vector<PortAddress>& addresses);

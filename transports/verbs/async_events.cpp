@@ -13,7 +13,8 @@ std::string times(int count) {
   return count == 1 ? "once" : std::to_string(count) + " times";
 }
 
-/// Affiliated asynchronous errors of the InfiniBand Architecture Specification.
+/// The meaning of a QP's asynchronous error, as the InfiniBand Architecture Specification defines
+/// it.
 const char* queue_pair_trouble(ibv_event_type type) {
   if (type == IBV_EVENT_QP_ACCESS_ERR)
     return "a peer used an address or key that it does not have here";
@@ -33,7 +34,7 @@ void AsyncEvents::poll() {
   if (!lock.owns_lock())
     return;
   ibv_async_event event;
-  // The descriptor does not block: the call fails when there is nothing left.
+  // The descriptor is non-blocking: the call fails when no event is left.
   while (device_.functions().get_async_event(device_.context(), &event) == 0) {
     note(event);
     device_.functions().ack_async_event(&event);
@@ -70,14 +71,14 @@ void AsyncEvents::note(const ibv_async_event& event) {
   case IBV_EVENT_QP_FATAL:
   case IBV_EVENT_QP_REQ_ERR:
   case IBV_EVENT_QP_ACCESS_ERR:
-    // The completion at one of the ends identifies the transfer.
+    // A completion with an error, here or at the peer, tells which transfer failed.
     set_flags_once(event.event_type,
                    device + " reports that " + queue_pair_trouble(event.event_type));
     break;
   case IBV_EVENT_GID_CHANGE:
   case IBV_EVENT_LID_CHANGE:
     ++moved_[event.element.port_num];
-    // Interfaces that come up get their addresses one by one: no warning.
+    // Not a warning: an interface that comes up gets its addresses one by one.
     log(LogLevel::info, "ibrc",
         "the addresses of port " + std::to_string(event.element.port_num) + " of " + device +
             " have changed");

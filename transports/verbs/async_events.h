@@ -17,19 +17,19 @@ public:
   /// The device must outlive this object.
   explicit AsyncEvents(Device& device);
 
-  /// Processes pending events, and logs those of a port or the device. Returns at once.
+  /// Processes pending events, and logs those that report a problem. Does not block.
   void poll();
   /// Problems of that port: "the port went down 3 times"; "" if none.
   std::string history(int port) const;
 
 private:
   void note(const ibv_async_event& event);
-  /// One for all queues: each of thousands may report the same.
+  /// Logs the text once per type of event, since each of thousands of queues may report the same.
   void set_flags_once(ibv_event_type type, const std::string& text);
 
   Device& device_;
   mutable std::mutex mutex_;
-  std::map<int, int> went_down_; ///< by port: how often
+  std::map<int, int> went_down_; ///< by port: how often it went down
   std::map<int, bool> is_up_;
   std::map<int, int> moved_; ///< by port: how often its addresses changed
   std::set<ibv_event_type> reported_;

@@ -23,16 +23,19 @@ Error device_error(const std::string& device, const std::string& attempted, int 
   return {ExitCode::unavailable, "RDMA device", attempted, std::strerror(error_number), fix, where};
 }
 
-/// The library answers some calls with an errno value, some with -1 and errno.
+/// The errno value of a failed call: some functions of the library return it, some return -1 and
+/// set errno.
 int error_of(int result) {
   return result > 0 ? result : errno;
 }
 
-/// Uses the extended call if the device has it: only that one reports the flags.
+/// Uses the extended call if the device has it, since only the extended call reports the port's
+/// flags.
 int query_port(const Functions& functions, ibv_context* context, int number, ibv_port_attr& port) {
   std::memset(&port, 0, sizeof port);
   const auto slot = static_cast<std::uint8_t>(number);
-  // What verbs_get_ctx_op() asks, which is not standard C++: the table grows at its beginning.
+  // The test of verbs_get_ctx_op(), a macro that is not standard C++. Newer versions of
+  // verbs_context add their members at its beginning.
   const verbs_context* extended = verbs_get_ctx(context);
   if (extended && extended->sz >= sizeof *extended - offsetof(verbs_context, query_port) &&
       extended->query_port)
@@ -46,7 +49,8 @@ GidType gid_type(std::uint32_t type) {
   return type == IBV_GID_TYPE_ROCE_V1 ? GidType::roce_v1 : GidType::infiniband;
 }
 
-/// Why RC queue pairs cannot be connected by their numbers here; "" if they can.
+/// Why RC queue pairs of the device cannot be connected by exchanging their numbers; "" if they
+/// can.
 std::string no_rc_reason(const ibv_device& device) {
   switch (device.transport_type) {
   case IBV_TRANSPORT_IB:
@@ -132,7 +136,7 @@ Port Device::port(int number) const {
 }
 
 std::vector<GidEntry> Device::gids(int port) const {
-  // The call gives the entries of all ports, or fails if the array is too small for them.
+  // The call returns the entries of all ports, and fails if the array is too small for them.
   std::size_t most = 1;
   for (int number = 1; number <= port_count(); ++number)
     most += static_cast<std::size_t>(std::max(port_attributes(number).gid_tbl_len, 0));
@@ -192,7 +196,7 @@ Survey survey(const std::shared_ptr<const Functions>& functions, const Sysroot& 
   errno = 0;
   const std::unique_ptr<ibv_device*, void (*)(ibv_device**)> list(
       functions->get_device_list(&count), functions->free_device_list);
-  // The library silently leaves out devices that it cannot open.
+  // The library omits devices that it cannot open, without an error.
   if (count == 0)
     found.unseen = sysroot.list("/sys/class/infiniband");
   if (!list && errno != 0 && errno != ENOSYS)

@@ -25,13 +25,13 @@ struct Port {
   std::vector<GidEntry> gids;          ///< without empty entries
 };
 
-/// One that is open. The object does not move: others point to it.
+/// An open device. The object cannot be copied or moved, since others point to it.
 class Device {
 public:
   /// Custom function to open a device; returns nullptr and sets errno on failure.
   using Open = std::function<ibv_context*(ibv_device*)>;
-  /// Throws Error (unavailable) for a device that cannot be opened or queried.
-  /// @param open empty: ibv_open_device()
+  /// Throws Error (unavailable) if the device cannot be opened or queried.
+  /// @param open if empty, ibv_open_device() is used
   Device(std::shared_ptr<const Functions> functions, ibv_device* device, const Open& open = {});
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -42,9 +42,9 @@ public:
   ibv_context* context() const { return context_.get(); }
   const ibv_device_attr& attributes() const { return attributes_; }
   int port_count() const { return attributes_.phys_port_cnt; }
-  /// As it is now. Throws Error (unavailable).
+  /// Queries the port's present state. Throws Error (unavailable).
   Port port(int number) const;
-  /// Made at the first call; not thread safe. Throws Error (unavailable).
+  /// Allocated by the first call; not thread safe. Throws Error (unavailable).
   ibv_pd* protection_domain();
 
 private:
@@ -58,30 +58,30 @@ private:
   ibv_device_attr attributes_{};
 };
 
-/// Whether the device is known to place the WRITEs of a QP in posting order. HCAs may not: adaptive
-/// routing and out-of-order placement are settings of their firmware and of the fabric, which
-/// libibverbs does not report. Soft-RoCE executes requests one by one.
+/// Whether the device is known to place the WRITEs of a QP in posting order. True for Soft-RoCE,
+/// which executes requests one by one. False for HCAs: adaptive routing and out-of-order placement
+/// are settings of their firmware and of the fabric, which libibverbs does not report.
 bool keeps_write_order(const ibv_device_attr& attributes);
 
-/// The state as in the kernel's state file: "ACTIVE".
+/// The state as the kernel's file `state` of the port names it: "ACTIVE".
 const char* port_state_text(ibv_port_state state);
 
 /// A device that cannot be used.
 struct LeftOut {
   std::string device; ///< "" if the list of devices is the problem
   std::string reason; ///< one clause
-  std::string fix;    ///< "" if nothing helps
+  std::string fix;    ///< "" if there is no fix
 };
 
 struct Survey {
-  std::vector<std::unique_ptr<Device>> devices; ///< devices with RC queue pairs that open, by name
+  std::vector<std::unique_ptr<Device>> devices; ///< open devices that support RC QPs, by name
   std::vector<LeftOut> left_out;
-  std::vector<std::string> unseen; ///< devices that the kernel lists and libibverbs does not
+  std::vector<std::string> unseen; ///< devices that the kernel lists, if libibverbs lists none
   /// Why there is no device; "" if there is one.
   std::string reason() const;
 };
 
-/// Opens all devices. What cannot be used is left out, with the reason.
+/// Opens all devices. Devices that cannot be used are in left_out, with the reason.
 Survey survey(const std::shared_ptr<const Functions>& functions,
               const Sysroot& sysroot = Sysroot());
 

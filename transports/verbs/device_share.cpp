@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t max_words_bytes = 200;
 
-/// "hca_handle=2 hca_object=20": the device's line of rdma.max or rdma.current.
+/// The device's line in a file rdma.max or rdma.current, without its name: "hca_handle=2
+/// hca_object=20".
 std::optional<std::string> line_of(const Sysroot& sysroot, const std::string& path,
                                    const std::string& device) {
   const std::optional<std::string> text = sysroot.read(path);
@@ -35,7 +36,7 @@ bool limits(const std::string& line) {
   return false;
 }
 
-/// Folders of this process's cgroups that may have an rdma.max: innermost first.
+/// Folders of this process's cgroups that may contain rdma.max, innermost first.
 std::vector<std::string> cgroup_folders(const Sysroot& sysroot) {
   std::vector<std::string> folders;
   for (const std::string& line : split(sysroot.read("/proc/self/cgroup").value_or(""), '\n')) {

@@ -3,7 +3,7 @@
 namespace shmemctl::verbs {
 
 std::shared_ptr<const Functions> load_functions(const std::string& file, std::string& why) {
-  // Providers are plugins that register themselves: the library is not made to be unloaded.
+  // Providers are plugins that register themselves, so the library must not be unloaded.
   std::optional<DynamicLibrary> library =
       DynamicLibrary::open({file}, &why, DynamicLibrary::Needs{.stay_loaded = true});
   if (!library)

@@ -1,5 +1,4 @@
-// libibverbs, opened at run time: its functions as a table, so that tests can put their own into
-// it.
+// libibverbs, opened at run time: a table of its functions, which tests fill with their own.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -38,23 +37,22 @@ struct Functions {
   decltype(&::ibv_create_qp) create_qp = nullptr;
   decltype(&::ibv_modify_qp) modify_qp = nullptr;
   decltype(&::ibv_destroy_qp) destroy_qp = nullptr;
-  /// Only doctor's trial needs this function, and the next one.
+  /// create_ah and destroy_ah are needed by address_handles.h only; nullptr if missing.
   decltype(&::ibv_create_ah) create_ah = nullptr;
   decltype(&::ibv_destroy_ah) destroy_ah = nullptr;
   decltype(&::ibv_get_async_event) get_async_event = nullptr;
   decltype(&::ibv_ack_async_event) ack_async_event = nullptr;
   decltype(&::ibv_wc_status_str) wc_status_str = nullptr;
 
-  std::optional<DynamicLibrary> library; ///< the library; empty in tests
+  std::optional<DynamicLibrary> library; ///< empty in tests
 };
 
-/// Opens the library.
+/// Opens the library. Returns nullptr if it cannot be used.
 /// @param file "libibverbs.so.1"
-/// @param why  receives the reason if it cannot be used: one clause
-/// Returns nullptr then.
+/// @param why  receives the reason in that case, in one clause
 std::shared_ptr<const Functions> load_functions(const std::string& file, std::string& why);
 
-/// RAII for libibverbs' objects: each closes itself with the function that belongs to it.
+/// RAII for libibverbs' objects: destruction calls the function that closes the object.
 template <class T>
 struct Closer {
   int (*close)(T*) = nullptr;

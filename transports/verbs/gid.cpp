@@ -23,7 +23,7 @@ bool is_zero(const RawGid& raw) {
   return std::all_of(raw.begin(), raw.end(), [](std::uint8_t byte) { return byte == 0; });
 }
 
-/// The call that connects has one byte for it.
+/// ibv_ah_attr has one byte for the index.
 constexpr int last_usable_index = 255;
 
 bool wanted(const GidEntry& entry, const GidRequest& request) {
@@ -32,7 +32,7 @@ bool wanted(const GidEntry& entry, const GidRequest& request) {
   if (request.index >= 0)
     return entry.index == request.index;
   if (entry.type == GidType::infiniband)
-    return true; // versions and addresses are RoCE's
+    return true; // the version and address constraints apply to RoCE only
   if (request.roce_version && (entry.type == GidType::roce_v2) != (*request.roce_version == 2))
     return false;
   if (request.ipv6 && is_ipv4(entry.raw) == *request.ipv6)

@@ -1,4 +1,4 @@
-// RoCE addresses: which entry of a port's GID table a connection uses. Pure functions over values.
+// Which entry of a port's GID table a connection uses. Pure functions.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ struct GidEntry {
   RawGid raw{};
 };
 
-/// What both ends of a connection have to have in common, best first.
+/// The kind of a GID, best first. Both ends of a connection must use the same kind.
 enum class GidKind : std::uint8_t {
   v2_ipv4,
   v2_ipv6,
@@ -40,32 +40,34 @@ std::string gid_text(const RawGid& raw);
 /// A network that a GID must belong to.
 struct AddressRange {
   RawGid network{};
-  int bits = 0; ///< how many of the 128 bits count; for IPv4 including the 96 of ::ffff:0:0/96
+  int bits = 0; ///< length of the prefix, 0 to 128; for IPv4 it includes the 96 of ::ffff:0:0/96
   bool contains(const RawGid& raw) const;
 };
-/// "10.1.0.0/16" or "fd00::/8". "" and networks of 0 bits are any: nothing. Throws Error (usage).
+/// Parses "10.1.0.0/16" or "fd00::/8". Returns nothing for "" and for a prefix of 0 bits, which
+/// allow any address. Throws Error (usage).
 std::optional<AddressRange> parse_address_range(const std::string& text);
 
-/// Constraints set by the options; an unset member is no constraint.
+/// Constraints set by the options. An unset member means no constraint.
 struct GidRequest {
-  int index = -1; ///< -1: choose
+  int index = -1; ///< -1: any index
   std::optional<int> roce_version;
   std::optional<bool> ipv6; ///< true: IPv6 only, false: IPv4 only
   std::optional<AddressRange> range;
 };
 
-/// The usable entries, at most one of each kind (that of the lowest index), best first. Link-local
-/// ones come last: they do not reach beyond their link. If an index is given, only that entry,
-/// whatever it is.
+/// The usable entries, at most one of each kind (that with the lowest index), best first.
+/// Link-local addresses come after other RoCE addresses, since they do not reach beyond their link.
+/// If the request names an index, the result is that entry only, of any kind.
 std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table, const GidRequest& request);
-/// Why there are none: one clause that names the table's contents and the constraints.
+/// Why there are no candidates, in one clause that names the table's contents and the constraints.
 std::string no_gid_reason(const std::vector<GidEntry>& table, const GidRequest& request);
 
-/// Indices into both lists of entries that two ends can use with each other, best first.
+/// Indices into the lists of both ends: entries that they can use with each other.
 struct GidPair {
   std::size_t local = 0, remote = 0;
 };
-/// Both ends get the same kinds in the same order.
+/// The pairs of entries of the same kind, best first. Both ends compute the same kinds in the same
+/// order.
 std::vector<GidPair> common_gids(const std::vector<GidKind>& local,
                                  const std::vector<GidKind>& remote);
 

@@ -53,7 +53,7 @@ ibv_mtu mtu_code(int bytes) {
 QueuePair::QueuePair(Device& device, ibv_cq* completions, int depth, int inline_bytes,
                      const ReceiveTarget& receives)
     : functions_(&device.functions()) {
-  // Devices refuse sizes that are too large and do not report the maximum.
+  // Devices do not report the maximum; they refuse larger sizes.
   for (int wanted = inline_bytes;; wanted /= 2) {
     ibv_qp_init_attr attributes;
     std::memset(&attributes, 0, sizeof attributes);

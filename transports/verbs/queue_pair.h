@@ -9,7 +9,7 @@
 
 namespace shmemctl::verbs {
 
-/// Where messages of a peer are received.
+/// The queues that receive a peer's messages.
 struct ReceiveTarget {
   ibv_srq* queue = nullptr; ///< nullptr: no receives
   ibv_cq* completions = nullptr;
@@ -17,9 +17,9 @@ struct ReceiveTarget {
 
 class QueuePair {
 public:
-  /// @param inline_bytes how much data work requests shall be able to hold; less if the device
-  ///                     cannot do that
   /// Throws Error (unavailable).
+  /// @param inline_bytes wanted capacity of work requests for inline data; halved until the device
+  ///                     accepts it
   QueuePair(Device& device, ibv_cq* completions, int depth, int inline_bytes,
             const ReceiveTarget& receives = {});
 
@@ -27,7 +27,8 @@ public:
   std::uint32_t number() const { return handle_->qp_num; }
   std::size_t inline_bytes() const { return inline_bytes_; }
 
-  /// Changes its state: to RESET from any, to another from the one before it (rc::move_qp()).
+  /// Changes the QP's state: to RESET from any state, to another state from the one before it
+  /// (rc::move_qp()).
   /// @return 0 or an errno value
   int modify(rc::QpState state, const rc::QpPath& path);
 
@@ -37,13 +38,14 @@ private:
   std::size_t inline_bytes_ = 0;
 };
 
-/// A packet number to begin with that packets of earlier connections do not have: 24 bits.
+/// A random first packet sequence number of 24 bits, so that packets of an earlier connection are
+/// not taken for packets of this one.
 std::uint32_t first_packet_number();
 
 /// The address vector of a path.
 ibv_ah_attr address_of(const rc::QpPath& path);
 
-/// The wire's code of an MTU; @param bytes 256 to 4096
+/// The enum value of an MTU; @param bytes 256 to 4096
 ibv_mtu mtu_code(int bytes);
 
 } // namespace shmemctl::verbs

@@ -15,7 +15,7 @@ namespace shmemctl::verbs {
 
 namespace {
 
-/// The error of a method that was tried.
+/// The result of one method: the registration, or its error.
 struct Answer {
   MemoryRegion region;
   int error_number = 0;
@@ -47,7 +47,7 @@ Answer register_dma_buf(Device& device, void* address, std::size_t size_bytes,
   if (!buffer)
     return {nullptr, 0, why};
   errno = 0;
-  // The device keeps the buffer; the descriptor is needed for the call only.
+  // The registration holds a reference to the buffer; only the call needs the descriptor.
   MemoryRegion region = own(functions.reg_dmabuf_mr(device.protection_domain(),
                                                     buffer->offset_bytes + (first - begin),
                                                     size_bytes, first, buffer->file.get(), access),
@@ -62,7 +62,7 @@ std::string locked_memory_limit() {
   return format_size_bytes(limit.rlim_cur);
 }
 
-/// What to do about a failed registration.
+/// The fix for a failed registration.
 std::string fix_of(MemoryKind kind, int error_number) {
   if (kind == MemoryKind::cuda)
     return "load nvidia-peermem, or use a driver and kernel with dma-buf; shmemctl doctor says "

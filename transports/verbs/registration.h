@@ -18,22 +18,22 @@ namespace shmemctl::verbs {
 
 enum class MemoryKind { host, cuda };
 
-/// DeviceMemory::export_dma_buf().
+/// As DeviceMemory::export_dma_buf().
 using ExportDmaBuf = std::function<std::optional<DmaBuf>(std::uintptr_t address, std::size_t size,
                                                          std::string& why)>;
 
 /// Availability of the methods for GPU memory.
 struct DeviceMemoryPaths {
   ExportDmaBuf export_dma_buf;  ///< empty if the driver has none
-  std::string no_export_reason; ///< why `no_export` is empty
+  std::string no_export_reason; ///< why `export_dma_buf` is empty
   std::string dma_buf_off;      ///< the option that forbids dma-buf; "" if none does
   bool library_has_dma_buf = false;
   std::string peer_memory_off;    ///< the option that forbids peer memory; "" if none does
   std::string peer_memory_module; ///< "" if none is loaded
 };
 
-/// The methods for that memory that GPUDIRECT and IB_DISABLE_DMABUF allow, and that this library
-/// and kernel have.
+/// The methods for this memory that the options GPUDIRECT and IB_DISABLE_DMABUF allow, and that the
+/// library, the driver and the kernel support.
 DeviceMemoryPaths paths_of(const std::shared_ptr<const DeviceMemory>& memory,
                            const Functions& functions, const Options& options,
                            const Sysroot& sysroot = Sysroot("/"));
@@ -43,22 +43,22 @@ const char* to_string(RegistrationMethod method);
 
 struct PathChoice {
   std::vector<RegistrationMethod> methods; ///< to try, in this order
-  std::vector<std::string> reasons;        ///< why other ports are not among them: one clause each
+  std::vector<std::string> reasons;        ///< why other methods are not used: one clause each
 };
-/// Host memory is registered as it is; a GPU's by dma-buf, then through peer memory.
+/// Chooses plain registration for host memory. For GPU memory, chooses dma-buf and then peer
+/// memory, as far as available.
 PathChoice choose_paths(MemoryKind kind, const DeviceMemoryPaths& known);
 
-/// The kernel module through which drivers see GPU memory; "" if none is loaded.
+/// The loaded kernel module that lets RDMA drivers access GPU memory; "" if none is loaded.
 std::string peer_memory_module(const Sysroot& sysroot);
 
-/// Never IBV_ACCESS_RELAXED_ORDERING: a signal must be ordered after its payload, on PCIe too. (The
-/// order in which the HCA issues writes is another matter: write_order.h.)
+/// Does not contain IBV_ACCESS_RELAXED_ORDERING: a signal must be ordered after its payload, on
+/// PCIe too. (write_order.h deals with the order in which the HCA issues writes.)
 inline constexpr int access_all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
-/// Registers [address, address + size_bytes). Throws
-/// Error (unavailable) with the errors of all methods, which names the limit of locked memory if
-/// that is the cause.
+/// Registers [address, address + size_bytes). Throws Error (unavailable) with the errors of all
+/// methods; the error names the limit of locked memory if that is the cause.
 /// @param what description for messages: "the heap"
 /// @param used receives the method that was used
 /// @param access local and remote access, including atomics, unless the caller wants less

@@ -13,7 +13,7 @@ std::uint32_t max_shared_receives(const Device& device) {
   const ibv_device_attr& attributes = device.attributes();
   if (attributes.max_srq <= 0)
     return 0;
-  // Every receive may have its completion there at once.
+  // The CQ must hold a completion for every receive at the same time.
   return static_cast<std::uint32_t>(
       std::max(0, std::min(attributes.max_srq_wr, attributes.max_cqe)));
 }
@@ -61,7 +61,7 @@ SharedReceives::SharedReceives(Device& device, std::uint32_t depth, std::size_t 
 }
 
 SharedReceives::~SharedReceives() {
-  // A CQ cannot be destroyed before its events are acknowledged.
+  // A CQ cannot be destroyed until its events are acknowledged.
   if (completions_ && unacknowledged_ > 0)
     device_.functions().ack_cq_events(completions_.get(), unacknowledged_);
 }

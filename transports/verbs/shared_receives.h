@@ -1,5 +1,5 @@
-// Messages of fixed size that any queue pair of a device receives: a shared receive queue, its
-// completions and its buffers.
+// A shared receive queue for messages of a fixed size, with its completions and buffers. All queue
+// pairs of a device can use it.
 #pragma once
 
 #include <array>
@@ -14,12 +14,12 @@
 
 namespace shmemctl::verbs {
 
-/// How many receives a device can hold in one shared receive queue; 0 if it has none.
+/// The maximum number of receives in a shared receive queue of the device; 0 if the device does not
+/// support such queues.
 std::uint32_t max_shared_receives(const Device& device);
 
-/// A shared receive queue. Not thread safe. Every consumed receive is posted again before poll()
-/// returns, so that as many messages can be in flight as the queue is deep. QPs that use it must be
-/// destroyed first.
+/// Not thread safe. poll() posts every consumed receive again before it returns, so up to `depth`
+/// messages can be in flight. QPs that use the queue must be destroyed before it.
 class SharedReceives {
 public:
   /// Throws Error (unavailable).
@@ -32,8 +32,9 @@ public:
   ReceiveTarget place() const { return {queue_.get(), completions_.get()}; }
 
   /// Takes up to 16 arrived messages, in order, and calls `take(queue_pair_number, bytes,
-  /// size_bytes)` for each. Failed ones are dropped: the sender knows. Returns the number of
-  /// completions. Throws Error (unavailable) if the device no longer accepts receives.
+  /// size_bytes)` for each. Ignores completions with an error, since the sender gets an error too.
+  /// Returns the number of completions. Throws Error (unavailable) if the device no longer accepts
+  /// receives.
   template <class Take>
   int poll(Take&& take) {
     std::array<ibv_wc, batch> arrived;
@@ -48,12 +49,12 @@ public:
     return count;
   }
 
-  /// Readable when a message has arrived after arm().
+  /// File descriptor that becomes readable when a message arrives after arm().
   int descriptor() const { return channel_->fd; }
-  /// From now on the next message makes the descriptor readable; poll once more for messages that
-  /// came before.
+  /// Makes the next message set the descriptor readable. The caller must poll once more afterwards
+  /// for messages that arrived before.
   void arm();
-  /// Consumes the event that made the descriptor readable.
+  /// Consumes the events that made the descriptor readable.
   void clear_events();
 
 private:

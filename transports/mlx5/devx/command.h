@@ -1,6 +1,6 @@
-// Commands to the device's firmware: big-endian structures whose fields are named by their first
-// bit and their width, bit 0 being the highest of the first byte. No header of the driver has these
-// layouts, so they are written down here, once.
+// Commands to the device's firmware: big-endian structures. A field is given by its first bit and
+// its width; bit 0 is the most significant bit of the first byte. This file defines the layouts,
+// since no header of the driver contains them.
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@
 namespace shmemctl::mlx5::command {
 
 struct Field {
-  unsigned bit, width; ///< width up to 64; the field crosses no multiple of 32 unless it is 64 wide
+  unsigned bit, width; ///< width at most 64; only a field of width 64 crosses a multiple of 32
 };
 
-/// A field of a structure that begins at bit `base` of another.
+/// A field of an inner structure that begins at bit `base` of the outer structure.
 constexpr Field in(unsigned base, Field field) {
   return {base + field.bit, field.width};
 }
@@ -58,7 +58,7 @@ inline constexpr Field opcode{0x00, 16}, modifier{0x30, 16};
 inline constexpr Field status{0x00, 8}, syndrome{0x20, 32};
 inline constexpr std::size_t reply_bytes = 0x80 / 8;
 
-/// Capabilities: the modifier is the group times two, plus one for what is set now.
+/// QUERY_HCA_CAP: the modifier is the capability group times two, plus one for the current values.
 namespace caps {
 inline constexpr std::uint16_t general_now = 0x0 << 1 | 1, atomic_now = 0x3 << 1 | 1,
                                general_2_now = 0x20 << 1 | 1;
@@ -69,7 +69,7 @@ inline constexpr Field has_general_2 = in(base, {0x20, 1}), log_max_qp_sz = in(b
                        log_max_ra_req_qp = in(base, {0x14a, 6}),
                        log_max_ra_res_qp = in(base, {0x15a, 6}), log_max_msg = in(base, {0x1c3, 5}),
                        atomic = in(base, {0x21e, 1}), cq_oi = in(base, {0x220, 1});
-// General, second part: whether the order of a QP can be configured.
+// General, second part: whether the order of a QP's operations can be configured.
 inline constexpr Field dp_ordering_force = in(base, {0x88, 1});
 // Atomic.
 inline constexpr Field host_order_8 = in(base, {0x40, 2}), operations = in(base, {0x90, 16}),
@@ -92,13 +92,13 @@ inline constexpr Field dbr_umem_valid = in(context, {0x06, 1}), cqe_size = in(co
                        uar_page = in(context, {0x68, 24}), eqn = in(context, {0xb8, 8}),
                        log_page_size = in(context, {0xc3, 5}), dbr_addr = in(context, {0x1c0, 64});
 inline constexpr Field umem_offset{0x280, 64}, umem_id{0x2c0, 32}, umem_valid{0x2e0, 1};
-inline constexpr Field number{0x48, 24}; ///< in the answer
+inline constexpr Field number{0x48, 24}; ///< in the response
 } // namespace cq
 
-/// CREATE_QP and the commands that change a queue pair's state: they share the context's place.
+/// CREATE_QP and the commands that change a QP's state. All have the QP context at the same place.
 namespace qp {
 inline constexpr std::size_t command_bytes = 0x880 / 8;
-inline constexpr Field number{0x48, 24}; ///< in state changes, and in the answer to CREATE_QP
+inline constexpr Field number{0x48, 24}; ///< in state changes, and in the response to CREATE_QP
 inline constexpr Field optional_mask{0x80, 32};
 inline constexpr unsigned context = 0xc0;
 inline constexpr Field service = in(context, {0x08, 8}), migration = in(context, {0x13, 2}),
@@ -136,7 +136,7 @@ inline constexpr Field pkey_index = in(path, {0x10, 16}), grh = in(path, {0x28, 
 
 inline constexpr std::uint64_t service_reliable = 0x0, migrated = 0x3, no_receive_queue = 0x3;
 inline constexpr std::uint64_t atomics_up_to_8 = 0x3;
-/// In optional_mask at INIT2RTR: the three remote rights are given.
+/// Bits of optional_mask at INIT2RTR: the command sets the three remote rights.
 inline constexpr std::uint64_t optional_rights = 1 << 1 | 1 << 2 | 1 << 3;
 } // namespace qp
 

@@ -13,8 +13,8 @@ namespace caps = command::caps;
 namespace cq = command::cq;
 namespace qp = command::qp;
 
-/// RoCE v2 takes the source port from the dynamic ones; what varies it spreads connections over
-/// paths.
+/// First UDP source port: RoCE v2 uses ports of the dynamic range. Different ports spread
+/// connections over the paths of the network.
 constexpr std::uint32_t first_udp_port = 0xc000;
 
 QpCommand state_command(std::uint16_t code, std::uint32_t qpn) {
@@ -24,7 +24,8 @@ QpCommand state_command(std::uint16_t code, std::uint32_t qpn) {
   return command;
 }
 
-/// The order of the InfiniBand specification, whatever the port's routing would make of it.
+/// Requests the order of the InfiniBand specification. If `force` is set, it overrides the port's
+/// configuration.
 void set_order(QpCommand& command, bool force) {
   command.set(qp::dp_ordering_0, 0);
   command.set(qp::dp_ordering_1, 0);
@@ -73,7 +74,7 @@ void set_infiniband_path(QpCommand& command, const WirePath& path) {
   command.set(qp::tclass, static_cast<std::uint64_t>(path.options.traffic_class));
 }
 
-/// The field's code of a number that is a power of two.
+/// log2 of the number of outstanding READs, which is a power of two.
 std::uint64_t log_reads(const rc::QpPath& path) {
   return static_cast<std::uint64_t>(
       std::countr_zero(static_cast<unsigned>(path.outstanding_reads)));
@@ -152,7 +153,7 @@ QpCommand create_qp_command(const QpOptions& options, const QueueObjects& object
   command.set(qp::log_sq_size, static_cast<std::uint64_t>(std::countr_zero(options.wqebbs)));
   command.set(qp::rq_type, qp::no_receive_queue);
   command.set(qp::cqn_send, cqn);
-  command.set(qp::cqn_receive, cqn); // nothing is received, but the device wants one
+  command.set(qp::cqn_receive, cqn); // the device requires a CQ, although nothing is received
   command.set(qp::wq_umem_valid, 1);
   command.set(qp::wq_umem_id, objects.memory_id);
   command.set(qp::wq_umem_offset, 0);

@@ -1,4 +1,4 @@
-// The commands that make and connect a queue, filled in. Pure functions: bytes out of values.
+// Builds the commands that create and connect a QP. Pure functions.
 #pragma once
 
 #include "transports/mlx5/devx/command.h"
@@ -14,45 +14,46 @@ using CapsCommand = command::Buffer<command::caps::command_bytes>;
 using CapsReply = command::Buffer<command::caps::reply_bytes>;
 using Answer = command::Buffer<command::reply_bytes>;
 
-/// Where the queue is, as the device addresses it: one registered block of memory.
+/// The device's numbers of the objects that a QP uses. Its memory is one registered block.
 struct QueueObjects {
   std::uint32_t memory_id = 0;
   std::uint32_t register_page = 0; ///< page of the doorbell register
   std::uint32_t protection_domain = 0;
   std::uint32_t event_queue = 0;
-  bool force_order = false; ///< WRITEs are placed in the order of their posting
+  bool force_order = false; ///< whether to place WRITEs in posting order
 };
 
-/// What the device can do, of what matters here.
+/// The limits and capabilities of a device that this program uses.
 struct DeviceLimits {
-  unsigned log_wqebbs = 0;         ///< size of the largest queue
-  unsigned log_message_bytes = 30; ///< size of the largest message
-  unsigned log_reads = 0;          ///< outstanding READs and atomics, as requester and responder
-  /// 4 + 8: plain and masked atomics of these sizes, with results in the host's byte order.
+  unsigned log_wqebbs = 0;         ///< log2 of the length of the largest queue
+  unsigned log_message_bytes = 30; ///< log2 of the size of the largest message
+  unsigned log_reads = 0; ///< log2 of outstanding READs and atomics, as requester and responder
+  /// Sum of the sizes (4, 8) of plain and masked atomics, with results in the host's byte order.
   std::uint32_t atomic_bytes = 0;
-  bool can_force_order = false; ///< a QP can be configured to keep the order of WRITEs
+  bool can_force_order = false; ///< whether a QP can be configured to keep the order of WRITEs
 };
 
-/// Whether QPs are configured to keep the order of WRITEs: where it is wanted, or where signals
-/// would have to wait for completions otherwise. They do not profit from adaptive routing then.
+/// Whether to configure QPs to keep the order of WRITEs: if the option requests it, or if signals
+/// would otherwise have to wait for completions. QPs with forced order do not profit from adaptive
+/// routing.
 bool forces_order(WriteOrder requested, const DeviceLimits& limits);
 
-/// READs and atomics in flight of a QP; a power of two.
+/// The maximum number of READs and atomics of a QP in flight; a power of two.
 int outstanding_reads(const DeviceLimits& limits);
 
-/// How the peer is reached; the firmware does not resolve addresses.
+/// A path with the peer's resolved address, since the firmware does not resolve addresses.
 struct WirePath : rc::QpPath {
   bool ethernet = true;
-  std::array<std::uint8_t, 6> peer_mac{}; ///< on Ethernet
+  std::array<std::uint8_t, 6> peer_mac{}; ///< Ethernet only
 };
 
 CapsCommand caps_command(std::uint16_t group);
-/// @param general_2 empty where the device has no such group
+/// @param general_2 all zero if the device does not have this group
 DeviceLimits limits_of(const CapsReply& general, const CapsReply& general_2,
                        const CapsReply& atomic);
 
 CqCommand create_cq_command(const QpOptions& options, const QueueObjects& objects);
-/// @param cqn of the completion queue that was made before
+/// @param cqn number of the CQ
 QpCommand create_qp_command(const QpOptions& options, const QueueObjects& objects,
                             std::uint32_t cqn);
 

@@ -16,8 +16,8 @@ constexpr const char* container_fix =
     "run it on the host, or give the container /dev/infiniband, CAP_IPC_LOCK and a locked memory "
     "limit (ulimit -l unlimited); or set SHMEMCTL_MLX5_DEVICE=emulated or SHMEMCTL_TRANSPORT=ibrc";
 
-/// MLX5DV_UAR_ALLOC_TYPE_NC_DEDICATED, which headers before rdma-core 45 do not have; libraries
-/// before that refuse it.
+/// MLX5DV_UAR_ALLOC_TYPE_NC_DEDICATED. Headers before rdma-core 45 lack it, and libraries before
+/// that version refuse it.
 constexpr std::uint32_t dedicated_page = std::uint32_t{1} << 31;
 
 verbs::Device::Open with_devx(const DirectFunctions& direct) {
@@ -117,9 +117,9 @@ RegisteredQueue DirectDevice::register_queue(void* base, std::size_t size_bytes,
 }
 
 DirectDevice::Doorbell DirectDevice::doorbell_page() const {
-  // Not cached: an 8-byte store goes out by itself. With write combining it has to be pushed. The
-  // plain NC page is one for all queues of the context, which then share a register: the last
-  // choice.
+  // In order of preference. With a non-cached page, an 8-byte store reaches the device at once;
+  // with write combining, it must be flushed. All QPs of the context would share the plain
+  // non-cached page and its register, so it comes last.
   struct Kind {
     std::uint32_t type;
     bool write_combining;

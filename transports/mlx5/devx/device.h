@@ -1,4 +1,4 @@
-// An open device, and the objects of a queue on it. Internal to this folder and its tests.
+// An open device, and the objects of its QPs. Internal to this folder and its tests.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace shmemctl::mlx5 {
 
-/// Closes an object with the function that belongs to it, whatever that returns.
+/// Closes an object with its closing function, whose result is ignored.
 template <class Object, class Function>
 struct DirectCloser {
   Function close = nullptr;
@@ -30,8 +30,8 @@ using EventChannel =
     DirectHandle<mlx5dv_devx_event_channel, decltype(DirectFunctions::destroy_event_channel)>;
 using AddressHandle = DirectHandle<ibv_ah, decltype(DirectFunctions::destroy_ah)>;
 
-/// Commands and small objects of one open device. All throw Error (unavailable) that names device,
-/// port and the step, with the system's text and, for commands, the firmware's status.
+/// Commands and small objects of one open device. All functions throw Error (unavailable) that
+/// names device, port and step, with the system's text and, for commands, the firmware's status.
 class DirectDevice {
 public:
   DirectDevice(std::shared_ptr<const verbs::Functions> verbs,
@@ -44,7 +44,7 @@ public:
   DeviceLimits limits() const;
   std::uint32_t protection_domain_number();
   std::uint32_t event_queue() const;
-  /// @param dmabuf -1 for host memory
+  /// @param dmabuf descriptor of the dma-buf; -1 for host memory
   RegisteredQueue register_queue(void* base, std::size_t size_bytes, int dmabuf) const;
   struct Doorbell {
     RegisterPage page;
@@ -57,7 +57,7 @@ public:
     return create(command.data(), command.size(), answer, step);
   }
   void modify(const FirmwareObject& object, const QpCommand& command, const char* step) const;
-  /// The Ethernet address of the peer at the other end of a path.
+  /// The Ethernet address of the peer at the other end of a path. The kernel resolves it.
   std::array<std::uint8_t, 6> resolve(const rc::QpPath& path);
 
   [[noreturn]] void fail(const std::string& step, const std::string& message,

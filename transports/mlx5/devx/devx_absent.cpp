@@ -1,4 +1,4 @@
-// In place of this folder's other files where infiniband/mlx5dv.h is missing at build time.
+// Replaces the other files of this folder if infiniband/mlx5dv.h is missing at build time.
 #if !__has_include(<infiniband/mlx5dv.h>)
 
 #include "src/base/error.h"

@@ -22,7 +22,8 @@ private:
   std::string method_;
 };
 
-/// Missing atomics are no reason: a call that needs them fails with an error.
+/// Why the device cannot be used; "" if it can. Missing atomics are no reason: only a call that
+/// needs them fails.
 std::string why_unfit(const DirectDevice& device) {
   return device.port().active ? "" : "its port is " + device.port().state;
 }
@@ -50,7 +51,7 @@ public:
   std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) override {
     verbs::Device& device = port_.device.verbs();
     verbs::RegistrationMethod method = verbs::RegistrationMethod::plain;
-    // The numbers of Access are the library's.
+    // The values of Access are those of ibv_access_flags.
     verbs::MemoryRegion region = verbs::register_memory(
         device, request.base, request.size_bytes,
         request.gpu ? verbs::MemoryKind::cuda : verbs::MemoryKind::host,
@@ -83,7 +84,7 @@ verbs::GidRequest gid_request_of(const DevxSettings& settings) {
   return request;
 }
 
-/// The two libraries; empty with `why` if one is missing.
+/// Opens the two libraries. If one is missing, the result is empty and `why` receives the reason.
 std::optional<DirectLibraries> load(const DevxSettings& settings, std::string& why) {
   DirectLibraries libraries;
   libraries.verbs = verbs::load_functions(settings.verbs_library, why);

@@ -1,5 +1,5 @@
-// A real device of the mlx5 family, through mlx5dv and DEVX. Never run on hardware: checked against
-// the public headers and against a fake device for tests (tests/unit/transports/mlx5).
+// A real mlx5 device, through mlx5dv and DEVX. This code has never run on hardware: it was checked
+// against the public headers and against a fake device in tests (tests/unit/transports/mlx5).
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace shmemctl::mlx5 {
 struct DevxSettings {
   std::string verbs_library = "libibverbs.so.1";
   std::string mlx5_library = "libmlx5.so.1";
-  /// Which GIDs of a RoCE port may be used: see IB_ADDR_FAMILY, IB_ADDR_RANGE, IB_ROCE_VERSION_NUM.
+  /// Restrict the GIDs of a RoCE port: IB_ADDR_FAMILY, IB_ADDR_RANGE, IB_ROCE_VERSION_NUM.
   bool ipv6 = false;
   std::string address_range;
   int roce_version = 2;
@@ -23,11 +23,11 @@ struct DevxSettings {
   Options options = Options({}); ///< GPUDIRECT, IB_DISABLE_DMABUF: how GPU memory is registered
 };
 
-/// The devices that could be opened, by name; none, with `why`, if there are none or the libraries
-/// are missing. Does not throw.
+/// Names of the devices that can be opened. If there are none, or a library is missing, the result
+/// is empty and `why` receives the reason. Does not throw.
 std::vector<std::string> devx_devices(const DevxSettings& settings, std::string& why);
 
-/// Opens a device. HcaInfo::unfit says what the device lacks, if it lacks something.
+/// Opens a device. If it cannot be used, HcaInfo::unfit contains the reason.
 /// @throw Error (unavailable) that names device, port, and the system's text
 std::unique_ptr<Hca> open_devx_hca(const std::string& device, int port,
                                    const DevxSettings& settings);

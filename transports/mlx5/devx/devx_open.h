@@ -1,4 +1,4 @@
-// Opening a device with libraries that are open already: the system's, or a test's.
+// Opens a device with libraries that are already open: those of the system, or fakes of a test.
 #pragma once
 
 #include "transports/mlx5/devx/devx_hca.h"

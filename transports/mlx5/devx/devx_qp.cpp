@@ -14,7 +14,7 @@ namespace shmemctl::mlx5 {
 
 namespace {
 
-/// The device's numbers of events that end a queue.
+/// The device's numbers of the events that end a QP.
 enum Event : std::uint16_t {
   event_completions_error = 0x04,
   event_queue_catastrophe = 0x05,
@@ -48,7 +48,7 @@ DirectPort::DirectPort(std::shared_ptr<const verbs::Functions> verbs,
     : device(std::move(verbs), std::move(direct), ibv, number), request(gid_request),
       limits(device.limits()), force_order(forces_order(order, limits)),
       orders_writes(force_order || order == WriteOrder::kept) {
-  // allocated here: the first call must come from one thread only
+  // The first call allocates the domain and is not thread safe, so it is made here.
   device.verbs().protection_domain();
 }
 
@@ -125,7 +125,7 @@ void DevxQp::make_objects(const QpOptions& options, void* base, std::size_t size
   view_.write_combining = doorbell_.write_combining;
 }
 
-/// Events of both objects come through one channel, which does not block.
+/// Subscribes to events of the QP and its CQ, through one non-blocking channel.
 void DevxQp::listen() {
   const DirectFunctions& direct = port_.device.direct();
   errno = 0;
@@ -162,7 +162,7 @@ std::optional<std::string> DevxQp::fatal_event() {
   return text_of(header->cookie);
 }
 
-/// The best of our GIDs that reaches the peer's: of the same kind of address.
+/// The best GID of this port whose address family (IPv4 or not) is that of the peer's GID.
 const verbs::GidEntry& DevxQp::gid_for(const PeerInfo& peer) const {
   for (const verbs::GidEntry& entry : gids_)
     if (is_ipv4(entry.raw) == is_ipv4(peer.gid))
@@ -176,7 +176,7 @@ const verbs::GidEntry& DevxQp::gid_for(const PeerInfo& peer) const {
 void DevxQp::move_to(rc::QpState state, const WirePath& path) {
   const std::uint32_t qpn = local_.qpn;
   switch (state) {
-  case rc::QpState::reset: // the state in which a QP is created
+  case rc::QpState::reset: // a new QP is in this state
     break;
   case rc::QpState::init:
     port_.device.modify(queue_pair_, to_init_command(qpn, path.port), "move a QP to INIT");
@@ -216,7 +216,7 @@ void DevxQp::connect(const PeerInfo& peer) {
   }
   rc::move_qp(rc::QpState::reset, rc::QpState::rts, [&](rc::QpState state) {
     move_to(state, path);
-    return 0; // what the device refuses is an Error
+    return 0; // move_to() throws if the device refuses
   });
   abilities_ = abilities_of(local_.capabilities, peer.capabilities);
 }

@@ -1,11 +1,11 @@
-// A queue of a real device. Internal to this folder and its tests.
+// A QP of a real device. Internal to this folder and its tests.
 #pragma once
 
 #include "transports/mlx5/devx/device.h"
 
 namespace shmemctl::mlx5 {
 
-/// What a port's queues have in common. Outlives them.
+/// The state that the QPs of a port share. It must outlive them.
 struct DirectPort {
   DirectPort(std::shared_ptr<const verbs::Functions> verbs,
              std::shared_ptr<const DirectFunctions> direct, ibv_device* ibv, int number,
@@ -14,8 +14,8 @@ struct DirectPort {
   DirectDevice device;
   verbs::GidRequest request;
   DeviceLimits limits;
-  bool force_order;   ///< QPs are configured to keep the order of WRITEs
-  bool orders_writes; ///< the HCA orders WRITEs, or IB_WRITE_ORDER says so
+  bool force_order;   ///< whether QPs are configured to keep the order of WRITEs
+  bool orders_writes; ///< whether WRITEs are ordered: by force_order, or as IB_WRITE_ORDER says
 };
 
 class DevxQp final : public HcaQp {
@@ -43,8 +43,8 @@ private:
 
   DirectPort& port_;
   const rc::PathOptions path_;
-  std::vector<verbs::GidEntry> gids_; ///< GIDs that may be used, best first; only of Ethernet ports
-  // Made in this order, and closed in the other.
+  std::vector<verbs::GidEntry> gids_; ///< usable GIDs of an Ethernet port, best first
+  // Created in this order, and closed in reverse order.
   std::unique_ptr<void, PageMemory> memory_;
   RegisteredQueue registered_;
   DirectDevice::Doorbell doorbell_;

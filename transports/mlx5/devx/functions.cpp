@@ -8,7 +8,7 @@ load_direct_functions(const verbs::Functions& verbs, const std::string& file, st
     why = "libibverbs is not open";
     return nullptr;
   }
-  // libibverbs has it loaded too, as the provider of its devices, and does not unload it.
+  // libibverbs also loads this library, as the provider of its devices, and does not unload it.
   std::optional<DynamicLibrary> library =
       DynamicLibrary::open({file}, &why, DynamicLibrary::Needs{.stay_loaded = true});
   if (!library)

@@ -1,4 +1,4 @@
-// libmlx5, opened at run time: its functions as a table, so that tests can put their own into it.
+// libmlx5, opened at run time: a table of its functions, which tests fill with their own.
 #pragma once
 
 #include <infiniband/mlx5dv.h>
@@ -29,18 +29,17 @@ struct DirectFunctions {
   decltype(&::mlx5dv_devx_destroy_event_channel) destroy_event_channel = nullptr;
   decltype(&::mlx5dv_devx_subscribe_devx_event) subscribe_event = nullptr;
   decltype(&::mlx5dv_devx_get_event) get_event = nullptr;
-  // Of libibverbs, beyond what verbs::Functions has.
+  // Functions of libibverbs.
   decltype(&::ibv_create_ah) create_ah = nullptr;
   decltype(&::ibv_destroy_ah) destroy_ah = nullptr;
 
-  std::optional<DynamicLibrary> library; ///< where these functions are from; empty in tests
+  std::optional<DynamicLibrary> library; ///< empty in tests
 };
 
-/// Opens the library.
+/// Opens the library. Returns nullptr if it cannot be used.
 /// @param verbs libibverbs, open
 /// @param file  "libmlx5.so.1"
-/// @param why   receives the reason if it cannot be used: one clause
-/// Returns nullptr then.
+/// @param why   receives the reason in that case, in one clause
 std::shared_ptr<const DirectFunctions>
 load_direct_functions(const verbs::Functions& verbs, const std::string& file, std::string& why);
 

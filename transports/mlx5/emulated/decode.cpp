@@ -95,7 +95,7 @@ private:
     }
   }
 
-  /// From word `at` to the end.
+  /// Reads the data segments from word `at` to the end.
   Outcome read_pieces(std::size_t at, bool inline_allowed) {
     while (at < words_.size()) {
       const std::uint32_t count = high(words_[at]);

@@ -1,4 +1,4 @@
-// A WQE's bytes, as the device reads them. The bytes may be anything.
+// Decodes a WQE's bytes as the device does. The bytes may be invalid.
 #pragma once
 
 #include <array>
@@ -11,21 +11,21 @@
 
 namespace shmemctl::mlx5 {
 
-/// Local memory by key, or bytes that are in the WQE itself.
+/// A piece of a WQE's data: local memory with its key, or inline data.
 struct WqePiece {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
   std::uint32_t lkey = 0;
-  const std::byte* in_entry = nullptr; ///< not nullptr: inline data
+  const std::byte* in_entry = nullptr; ///< inline data in the WQE; else nullptr
 };
 
-/// The first word of a WQE, which contains its size.
+/// The first word of a WQE.
 struct WqeStart {
   std::uint8_t opcode;
   std::uint8_t modifier;
   std::uint16_t index;
   std::uint32_t qpn;
-  std::uint32_t ds_count; ///< 0 to 63
+  std::uint32_t ds_count; ///< size of the WQE in data segments of 16 bytes, 0 to 63
 };
 WqeStart decode_start(std::uint64_t first_word);
 
@@ -36,13 +36,14 @@ struct DecodedWqe {
   std::uint8_t flags = 0;
   RaddrSegment remote{};
   AtomicFields atomic{};
-  std::uint64_t size_bytes = 0; ///< size of all pieces
+  std::uint64_t size_bytes = 0; ///< total size of the pieces
   std::size_t n_pieces = 0;
   std::array<WqePiece, max_pieces> pieces;
 };
 
-/// Decodes the WQE in `words`, which has exactly the DS count in its control segment, at least 1.
-/// Inline segments point into `words`. Never reads outside of `words`, whatever the bytes are.
+/// Decodes the WQE in `words`, whose length must be the DS count in its control segment, at
+/// least 1. Inline pieces point into `words`. Never reads outside of `words`, whatever the bytes
+/// are.
 Outcome decode_wqe(std::span<const std::uint64_t> words, DecodedWqe& wqe);
 
 } // namespace shmemctl::mlx5

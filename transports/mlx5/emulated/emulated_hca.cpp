@@ -15,8 +15,9 @@ namespace shmemctl::mlx5 {
 
 namespace {
 
-/// The register is plain memory, so a value written twice is seen once. While a doorbell of a QP of
-/// n WQEBBs is pending, the register can advance by at most 2n, which must not wrap its 16 bits.
+/// The doorbell register is plain memory, so the emulated HCA does not notice if the same value is
+/// written again. While a doorbell of a QP of n WQEBBs is pending, the register's index can advance
+/// by at most 2n, which must not wrap its 16 bits.
 constexpr std::uint32_t max_emulated_wqebbs = max_qp_wqebbs / 2;
 
 /// How the thread waits for doorbells.
@@ -28,7 +29,7 @@ public:
     turns_ = 0;
     nap_ = std::chrono::microseconds(2);
   }
-  /// Whether the processor is kept.
+  /// Whether the next pause() spins, without giving the core away.
   bool spins() const { return turns_ < options_.idle_spins; }
   void pause() {
     ++turns_;
@@ -39,7 +40,7 @@ public:
     } else if (turns_ <= options_.idle_spins + options_.idle_yields) {
       std::this_thread::yield();
     } else {
-      turns_ = options_.idle_spins + options_.idle_yields; // does not overflow
+      turns_ = options_.idle_spins + options_.idle_yields; // prevents an overflow
       std::this_thread::sleep_for(std::min(nap_, options_.longest_nap));
       nap_ = std::min(nap_ * 2, options_.longest_nap);
     }
@@ -175,14 +176,14 @@ std::unique_ptr<HcaMemory> EmulatedHca::register_mapped(const MemoryRequest& req
                                                         std::byte* mapped) {
   const Held held(*this);
   KeyWindow window;
-  // An index, and a tag below it, as on a device.
+  // The key is an index with a tag in its low byte, as on a real device.
   window.key = next_key_ << 8 | (next_key_ & 0xff);
   ++next_key_;
   window.address = reinterpret_cast<std::uint64_t>(request.base);
   window.size_bytes = request.size_bytes;
   window.access = request.access;
   window.mapped = mapped;
-  // executors know which transport copies GPU memory, or refuse it
+  // Executors know which transport copies GPU memory, or refuse such memory.
   window.is_gpu = request.gpu != nullptr;
   keys_.add(window);
   return std::make_unique<EmulatedMemory>(*this, window);
@@ -194,7 +195,7 @@ std::unique_ptr<HcaQp> EmulatedHca::create_queue(const QpOptions& options) {
                 std::to_string(options.wqebbs) + " WQEBBs exceed the limit",
                 "create queues of at most " + std::to_string(max_emulated_wqebbs) + " WQEBBs");
   const Held held(*this);
-  queues_.reserve(queues_.size() + 1); // nothing throws from here on
+  queues_.reserve(queues_.size() + 1); // so that push_back() below cannot throw
   auto queue = std::make_unique<EmulatedHcaQp>(*this, options, next_qpn_++ & 0xffffff);
   queues_.push_back(queue->device_.get());
   return queue;
@@ -228,7 +229,7 @@ void EmulatedHca::let_in() {
 }
 
 void EmulatedHca::run() noexcept {
-  ::prctl(PR_SET_TIMERSLACK, 1000); // ns: a nap of 2 µs is not one of 50
+  ::prctl(PR_SET_TIMERSLACK, 1000); // ns; with the default, a nap of 2 µs would take 50 µs more
   Idle idle(options_);
   gate_.lock();
   while (!stop_.load(std::memory_order_relaxed)) {

@@ -1,5 +1,5 @@
 // An emulated mlx5 HCA ("emulated-mlx5"). It reads the same WQEs, doorbell records and registers,
-// and writes the same CQEs, as a real one; it performs operations at the peer through an Executor.
+// and writes the same CQEs, as a real HCA. It executes operations at the peer through an Executor.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace shmemctl::mlx5 {
 
 class EmulatedHca;
 
-/// A registration. The emulated HCA's keys are the same for both sides.
+/// A registration. With the emulated HCA, lkey and rkey are equal.
 class EmulatedMemory final : public HcaMemory {
 public:
   EmulatedMemory(EmulatedHca& hca, const KeyWindow& window) : hca_(hca), window_(window) {}
@@ -27,7 +27,8 @@ public:
   EmulatedMemory& operator=(const EmulatedMemory&) = delete;
   std::uint32_t lkey() const override { return window_.key; }
   std::uint32_t rkey() const override { return window_.key; }
-  /// What peers need to know, besides how they reach the memory; `mapped` is the address here.
+  /// The key's memory, as peers need to know it, except that `mapped` is an address of this
+  /// process.
   const KeyWindow& window() const { return window_; }
 
 private:
@@ -71,15 +72,15 @@ private:
 struct EmulatedHcaOptions {
   std::string name = "emulated-mlx5";
   std::uint64_t device_id = 0; ///< number of this HCA in the job; peers see it in PeerInfo
-  /// Creates the path to a peer: called by HcaQp::connect(). Must not be empty.
+  /// Creates the path to a peer; HcaQp::connect() calls it. Must not be empty.
   std::function<std::shared_ptr<Executor>(const PeerInfo&)> path_to_peer;
-  /// Whether it has its own thread. Without one, waits of HostQp drive it, or callers of poll():
-  /// better if there are fewer cores than threads.
+  /// Whether the HCA has a thread of its own. Without one, waits of HostQp or callers of poll()
+  /// drive it, which is better if there are fewer cores than threads.
   bool has_thread = true;
-  /// A waiting thread drives it while its own thread sleeps, so that a completion needs no context
-  /// switch.
+  /// Whether waiting threads drive the HCA while its own thread sleeps, so that a completion needs
+  /// no context switch.
   bool waiters_help = true;
-  unsigned batch = 64; ///< WQEs of one queue in a row
+  unsigned batch = 64; ///< maximum number of WQEs of one queue in a row
   EmulatedOrder order;
   // How the thread waits when there is nothing to do: it spins, then yields, then sleeps.
   int idle_spins = 2000;
@@ -87,7 +88,7 @@ struct EmulatedHcaOptions {
   std::chrono::microseconds longest_nap{50};
 };
 
-/// Queues and memory must be destroyed before it.
+/// Its QPs and registrations must be destroyed before it.
 class EmulatedHca final : public Hca {
 public:
   /// @throw Error (unavailable) if its thread cannot start
@@ -100,15 +101,15 @@ public:
   std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) override {
     return register_mapped(request, static_cast<std::byte*>(request.base));
   }
-  /// The same for memory that WQEs call by another address than processors of this process.
+  /// The same for memory whose address in WQEs (`request.base`) differs from its address in this
+  /// process (`mapped`).
   std::unique_ptr<HcaMemory> register_mapped(const MemoryRequest& request, std::byte* mapped);
   std::unique_ptr<HcaQp> create_queue(const QpOptions& options) override;
 
-  /// Polls every QP once; returns how many WQEs were executed. Thread safe, except for an HCA
-  /// without its own thread.
+  /// Polls every QP once; returns how many WQEs were executed. Thread safe.
   unsigned poll();
 
-  /// Pauses execution while the result exists: for changes of the executors.
+  /// Execution is paused while an object of this class exists, so that executors can be changed.
   class Held {
   public:
     explicit Held(EmulatedHca& hca);
@@ -131,12 +132,12 @@ private:
 
   EmulatedHcaOptions options_;
   HcaInfo info_;
-  /// Held by the thread that drives the HCA; a thread that wants it announces that first, since the
-  /// driver would not release it otherwise.
+  /// Held by the thread that drives the HCA. Another thread that needs it increments `waiting_`
+  /// first, since the driving thread would not release it otherwise.
   std::mutex gate_;
   std::atomic<int> waiting_{0};
-  alignas(128) std::atomic<bool> rests_{false}; ///< its thread does, and does not hold the gate
-  // Under the gate.
+  alignas(128) std::atomic<bool> rests_{false}; ///< its thread pauses without holding the gate
+  // Guarded by the gate.
   KeyTable keys_;
   std::vector<EmulatedQp*> queues_;
   std::uint32_t next_key_ = 1, next_qpn_ = 0x100;

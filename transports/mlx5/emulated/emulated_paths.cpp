@@ -74,8 +74,8 @@ std::unique_ptr<EmulatedHca> make_emulated_hca(std::shared_ptr<EmulatedPaths> pa
   options.path_to_peer = [paths = std::move(paths)](const PeerInfo& peer) {
     return paths->to(peer.device_id);
   };
-  // Waiting threads drive it while its own thread sleeps, so that one need not occupy a CPU for
-  // long.
+  // Waiting threads drive the HCA while its own thread sleeps, so that thread need not occupy a
+  // core for long.
   options.idle_spins = 200;
   options.idle_yields = 20;
   options.longest_nap = std::chrono::microseconds(200);

@@ -1,4 +1,4 @@
-// How an emulated HCA reaches its peers: their memory that is mapped here, or a transport.
+// How an emulated HCA reaches its peers: through their memory that is mapped here, or a transport.
 #pragma once
 
 #include <functional>
@@ -12,23 +12,24 @@
 
 namespace shmemctl::mlx5 {
 
-/// The number of a emulated HCA in the job; never 0.
+/// The number of an emulated HCA in the job; never 0.
 std::uint64_t emulated_device_id(int pe, std::size_t port);
 
 /// The paths of one HCA. Thread safe.
 class EmulatedPaths {
 public:
-  /// @param below nullptr: memory that is mapped here
-  /// @param context of `below`; no one else uses it
+  /// @param below   transport to the peers; nullptr: their memory is mapped here
+  /// @param context context of `below` that no one else uses
   EmulatedPaths(Transport* below, int context) : below_(below), context_(context) {}
 
-  /// The executor for an HCA of the job, created on first use.
+  /// The executor for the HCA `device_id` of the job, created on first use.
   std::shared_ptr<Executor> to(std::uint64_t device_id);
-  /// What that one has registered. While the HCA is held.
+  /// Adds memory that the HCA `device_id` has registered. Called while this HCA is held.
   void add(std::uint64_t device_id, const KeyWindow& window);
-  /// Sets the transport that reaches GPU memory, which accepts local memory of any kind; nullptr:
-  /// it is no longer reached, and keys of such memory are unknown. While the HCA is held.
-  /// @param context of `path`, for this use only
+  /// Sets the transport for the peers' GPU memory; it must accept local memory of any kind. With
+  /// nullptr, GPU memory is no longer reached, and its keys become unknown. Called while the HCA is
+  /// held.
+  /// @param context context of `path` for this use only
   void use_for_gpu(Transport* path, int context);
 
 private:
@@ -47,7 +48,7 @@ private:
   std::map<std::uint64_t, Path> paths_;
 };
 
-/// An HCA that reaches its peers by `paths`. Throws Error (unavailable).
+/// Creates an HCA that reaches its peers through `paths`. Throws Error (unavailable).
 std::unique_ptr<EmulatedHca> make_emulated_hca(std::shared_ptr<EmulatedPaths> paths, int pe,
                                                std::size_t port, const EmulatedOrder& order);
 

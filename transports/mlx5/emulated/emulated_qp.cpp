@@ -12,14 +12,16 @@ namespace shmemctl::mlx5 {
 
 namespace {
 
-/// No more than these stay pending, so that a stream of WQEs cannot run ahead without bound.
+/// With more pending operations than this, all are executed, so that a stream of WQEs cannot run
+/// ahead without bound.
 constexpr std::size_t max_pending = 256;
 
 std::uint32_t read_record(std::uint32_t* record) {
   return to_wire(std::atomic_ref<std::uint32_t>(*record).load(std::memory_order_acquire));
 }
 
-/// The result of an atomic, as the device writes it: 8 bytes in the host's order, 4 big-endian.
+/// Stores the result of an atomic as the device does: 8 bytes in host byte order, 4 bytes in
+/// big-endian order.
 void store_old_value(std::byte* target, std::uint8_t size_bytes, std::uint64_t old) {
   if (size_bytes == 8) {
     std::memcpy(target, &old, sizeof old);
@@ -47,13 +49,13 @@ unsigned EmulatedQp::serve(unsigned most) {
   }
   if (!pending_.empty())
     count += carry_out_some();
-  // CQEs are delayed, too, so that earlier WQEs are sometimes still in flight.
+  // CQEs wait until no operation is pending, so that executed WQEs sometimes lack their CQE.
   if (!done_.empty() && pending_.empty())
     settle();
   return count;
 }
 
-/// A few of those that wait, or all of them.
+/// Executes a few of the pending operations, or all of them.
 unsigned EmulatedQp::carry_out_some() {
   const auto execute = [this](const PendingOperation& each) { return carry_out_pending(each); };
   PendingOperation failed;
@@ -65,14 +67,15 @@ unsigned EmulatedQp::carry_out_some() {
       if (!carried_out(pending_.execute_one(execute, failed), failed))
         break;
   }
-  // Yields, so that other threads can post or poll while operations are in flight: that is what
+  // Yields so that other threads can post or poll while operations are in flight, which is what
   // this mode tests.
   if (!pending_.empty())
     std::this_thread::yield();
   return 1 + static_cast<unsigned>(before - std::min(before, pending_.size()));
 }
 
-/// A failed operation moves the QP to the error state: later ones are flushed.
+/// Returns whether the operation succeeded. A failure moves the QP to the error state, in which
+/// later operations are flushed.
 bool EmulatedQp::carried_out(const Outcome& outcome, const PendingOperation& failed) {
   if (!outcome)
     return true;
@@ -99,9 +102,10 @@ Outcome EmulatedQp::carry_out_pending(const PendingOperation& operation) {
   }
 }
 
-/// The register says whether there is more to do, the doorbell record how much.
+/// Returns whether there are new WQEs. A changed doorbell register tells that there may be some;
+/// the doorbell record tells how many.
 bool EmulatedQp::poll_doorbell() {
-  // Acquire: the record, and the WQEs, as they were when it was written.
+  // Acquire: makes the record and the WQEs visible that were written before the register.
   const std::uint64_t doorbell = HostMemory::load_acquire(view_.doorbell);
   if (doorbell == seen_doorbell_)
     return false;
@@ -145,12 +149,12 @@ void EmulatedQp::step() {
     done_.push_back({start.opcode, index, static_cast<std::uint32_t>(wqe_.size_bytes)});
 }
 
-/// Copies the WQE at the position once, since it may change concurrently. Returns its number of
-/// words.
+/// Copies the WQE at the current position, so that it is read only once: it may change
+/// concurrently. Returns its number of words.
 std::size_t EmulatedQp::fetch() {
   const std::uint64_t mask = (std::uint64_t{wqebb_words} << view_.wqebbs_log2) - 1;
   const std::uint64_t first = position_ * wqebb_words;
-  // Plain loads: ThreadSanitizer sees a producer that does not publish in order.
+  // Plain loads, so that ThreadSanitizer detects a producer that does not publish in order.
   words_[0] = view_.wqes[first & mask];
   words_[1] = view_.wqes[(first + 1) & mask];
   const std::size_t n_words = 2 * std::size_t{decode_start(words_[0]).ds_count};
@@ -198,7 +202,7 @@ Outcome EmulatedQp::execute() {
   const std::span<const BytePiece> pieces(pieces_.data(), wqe_.n_pieces);
   const bool is_atomic = wqe_.opcode != Opcode::rdma_write && wqe_.opcode != Opcode::rdma_read;
   if (!is_atomic && wqe_.size_bytes == 0)
-    return {}; // a WQE that accesses no memory: no key is checked
+    return {}; // the WQE accesses no memory, so no key is checked
   if (placement_ == Placement::any)
     return postpone();
   if (is_atomic)
@@ -207,7 +211,7 @@ Outcome EmulatedQp::execute() {
                                            : peer_->read(wqe_.remote, pieces, wqe_.size_bytes);
 }
 
-/// Finds the local pieces.
+/// Finds the memory of the local pieces.
 Outcome EmulatedQp::gather(unsigned access) {
   for (std::size_t i = 0; i < wqe_.n_pieces; ++i) {
     const WqePiece& piece = wqe_.pieces[i];
@@ -224,7 +228,7 @@ Outcome EmulatedQp::gather(unsigned access) {
   return {};
 }
 
-/// Detectable failures are reported now; the operation itself is deferred.
+/// Defers the operation. Failures that can be detected now are returned now.
 Outcome EmulatedQp::postpone() {
   PendingOperation operation;
   operation.opcode = wqe_.opcode;
@@ -245,7 +249,7 @@ Outcome EmulatedQp::postpone() {
   for (std::size_t i = 0; i < wqe_.n_pieces; ++i) {
     if (!wqe_.pieces[i].in_entry)
       continue;
-    const std::byte* const bytes = pieces_[i].bytes; // the WQE may be overwritten soon
+    const std::byte* const bytes = pieces_[i].bytes; // copied, since the next WQE overwrites them
     operation.inline_bytes.insert(operation.inline_bytes.end(), bytes,
                                   bytes + pieces_[i].size_bytes);
   }
@@ -266,7 +270,7 @@ Outcome EmulatedQp::execute_atomic(const RaddrSegment& remote, const AtomicField
                                    const BytePiece& result) {
   if (const Outcome outcome = check_alignment(remote, fields))
     return outcome;
-  if (result.is_gpu) // kernels have their results in memory of the host
+  if (result.is_gpu) // kernels use host memory for results of atomics
     return {Syndrome::local_protection, EmulatedFault::gpu_memory};
   std::uint64_t old = 0;
   if (const Outcome outcome = peer_->atomic(remote, fields, old))
@@ -336,7 +340,7 @@ void EmulatedQp::write_completion(const Done& done, const Outcome& outcome) {
                     to_wire(static_cast<std::uint64_t>(outcome.cause) << 8 |
                             static_cast<std::uint64_t>(outcome.syndrome)));
   const auto kind = outcome ? CqeKind::requester_error : CqeKind::requester;
-  // Release: delivered data, and the words above.
+  // Release: publishes delivered data and the words above.
   HostMemory::store_release(
       words + cqe_last_word,
       encode_tail({done.opcode, view_.qpn, done.index, static_cast<std::uint8_t>(kind),

@@ -1,5 +1,5 @@
-// One queue of the emulated HCA, seen from the device: it watches the register, reads WQEs,
-// executes them and writes completions.
+// The device's side of one QP of the emulated HCA: it polls the doorbell register, reads WQEs,
+// executes them and writes CQEs.
 #pragma once
 
 #include <atomic>
@@ -18,31 +18,31 @@
 
 namespace shmemctl::mlx5 {
 
-/// An injected failure: `after_wqes` more WQEs are executed, the next one fails.
+/// An injected failure: `after_wqes` more WQEs are executed, and the next WQE fails.
 struct InjectedFault {
   std::uint64_t after_wqes = 0;
   Syndrome syndrome = Syndrome::retries_exceeded;
 };
 
-/// Not thread safe: EmulatedHca serializes calls. The memory that the view points to may be written
-/// by anybody with anything at any time.
+/// Not thread safe: EmulatedHca serializes calls. The memory that the view points to is not
+/// trusted: it may change at any time, to any value.
 class EmulatedQp {
 public:
-  /// @param keys this HCA's own memory; outlives the queue
+  /// @param keys keys of this HCA's memory; must outlive the QP
   EmulatedQp(const QpView& view, const KeyTable& keys, Placement placement = Placement::ordered);
 
   void connect(std::shared_ptr<Executor> peer) { peer_ = std::move(peer); }
   void inject(const InjectedFault& fault) { faults_.push_back(fault); }
 
-  /// Executes up to `most` WQEs whose doorbell has been rung; returns how many.
+  /// Executes up to `most` WQEs whose doorbell has been rung; returns their number.
   unsigned serve(unsigned most);
 
-  // Readable by any thread at any time: each is written once.
+  // Any thread may call the next two functions at any time: their values are written once.
 
   std::optional<std::string> fatal_event() const {
     return has_event_.load(std::memory_order_acquire) ? std::optional(fatal_event_) : std::nullopt;
   }
-  /// Why the first failure of this queue was one, and which WQE it was.
+  /// The reason of the QP's first failure, and the WQE that failed.
   struct Detail {
     std::string text;
     std::uint16_t index = 0;
@@ -53,7 +53,7 @@ public:
 
 private:
   enum class State { ready, error, dead };
-  /// A WQE that is done and whose CQE is not written yet.
+  /// A WQE that has been executed and whose CQE is not written yet.
   struct Done {
     std::uint8_t opcode;
     std::uint16_t index;
@@ -85,7 +85,7 @@ private:
   std::shared_ptr<Executor> peer_;
   State state_ = State::ready;
   std::uint64_t seen_doorbell_;
-  std::uint64_t position_ = 0, announced_ = 0; ///< WQEBBs: the next WQE, and the last announced one
+  std::uint64_t position_ = 0, announced_ = 0; ///< in WQEBBs: next WQE, end of announced WQEs
   std::uint64_t completions_ = 0;
   std::uint64_t executed_ = 0;
   std::deque<InjectedFault> faults_;

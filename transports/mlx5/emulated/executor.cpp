@@ -13,9 +13,9 @@ namespace shmemctl::mlx5 {
 
 namespace {
 
-/// An addition in which no carry leaves a bit that is set in `boundaries`.
+/// An addition in which no carry propagates beyond a bit that is set in `boundaries`.
 std::uint64_t add_in_fields(std::uint64_t old, std::uint64_t value, std::uint64_t boundaries) {
-  // Without the boundary bits nothing can carry out of a field; they are added as by XOR.
+  // Without the boundary bits, no carry can leave a field. XOR then adds the boundary bits.
   const std::uint64_t sum = (old & ~boundaries) + (value & ~boundaries);
   return sum ^ ((old ^ value) & boundaries);
 }
@@ -88,7 +88,7 @@ Outcome MappedExecutor::write(const RaddrSegment& remote, std::span<const BytePi
   for (const BytePiece& piece : pieces) {
     copy_to_shared(target, piece.bytes, piece.size_bytes);
     target += piece.size_bytes;
-    // Later operations of this QP are ordered after it.
+    // Orders later operations of this QP after the copy.
     order_fence();
   }
   return {};
@@ -102,7 +102,7 @@ Outcome MappedExecutor::read(const RaddrSegment& remote, std::span<const BytePie
     return match.outcome;
   if (any_of_gpu(pieces))
     return {Syndrome::local_protection, EmulatedFault::gpu_memory};
-  // Behind a write of this queue, to wherever it went, nothing older is read.
+  // Orders the READ after earlier WRITEs of this QP, so that it does not return older data.
   full_fence();
   std::byte* source = match.window->mapped + match.offset_bytes;
   for (const BytePiece& piece : pieces) {
@@ -119,8 +119,8 @@ Outcome MappedExecutor::atomic(const RaddrSegment& remote, const AtomicFields& f
   if (match.outcome)
     return match.outcome;
   std::byte* target = match.window->mapped + match.offset_bytes;
-  // An address that is aligned at the peer can be misaligned here only if the window is badly
-  // mapped.
+  // An address that is aligned at the peer is aligned here too, unless the window is mapped
+  // wrongly.
   if (const Outcome outcome = check_alignment(
           {reinterpret_cast<std::uint64_t>(target) | remote.address, remote.rkey}, fields))
     return outcome;
@@ -131,7 +131,7 @@ Outcome MappedExecutor::atomic(const RaddrSegment& remote, const AtomicFields& f
 
 namespace {
 
-/// The request that does the same, for those atomics that a transport has.
+/// The transport's atomic with the same effect; nothing if transports have none.
 std::optional<AtomicRequest> request_of(const AtomicFields& fields) {
   const std::uint64_t all = all_bits(fields.size_bytes);
   const std::uint64_t mask = fields.operand_mask & all;
@@ -177,7 +177,7 @@ void TransportExecutor::come_after(bool reads) {
   }
 }
 
-/// Blocking: inline data is valid only during this call.
+/// Uses blocking operations, since inline data is valid only during this call.
 void TransportExecutor::write_piece(const RemoteAddress& target, const BytePiece& piece) {
   std::uint64_t word = 0;
   const bool is_word =
@@ -239,7 +239,7 @@ Outcome TransportExecutor::atomic(const RaddrSegment& remote, const AtomicFields
     old = transport_.atomic(context_, target, *request);
     return {};
   }
-  // Not an operation of the transport: emulated by a compare-and-swap loop.
+  // Transports have no such operation: emulate it by a compare-and-swap loop.
   old = transport_.atomic(context_, target, {AtomicOp::fetch, fields.size_bytes});
   for (;;) {
     const std::uint64_t seen = transport_.atomic(

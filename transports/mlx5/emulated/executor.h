@@ -1,4 +1,4 @@
-// Executors: how an emulated QP performs operations at its peer.
+// Executors: how an emulated QP executes operations at its peer.
 #pragma once
 
 #include <cstddef>
@@ -19,45 +19,45 @@ namespace shmemctl::mlx5 {
 struct BytePiece {
   std::byte* bytes;
   std::size_t size_bytes;
-  bool is_gpu = false; ///< GPU memory: only a transport that can copy it may access it
+  bool is_gpu = false; ///< GPU memory, which only a transport that can copy it may access
 };
 
-/// Carries out the operations of one queue at its peer, in the order of the calls: a later
-/// operation is not seen there before an earlier one. Called by one thread at a time. Whatever is
-/// thrown is a failed connection to the device.
+/// Executes the operations of one QP at its peer, in call order: a later operation is not visible
+/// at the peer before an earlier one. Called by one thread at a time. The device treats every
+/// exception as a failed connection.
 class Executor {
 public:
   virtual ~Executor() = default;
 
-  /// Checks the key: the outcome that a deferred operation would have.
+  /// Checks the key, range and access. Returns the outcome that a deferred operation would have.
   virtual Outcome check(const RaddrSegment& remote, std::uint64_t size_bytes,
                         unsigned access) const = 0;
-  /// The pieces, contiguous at the peer, `size_bytes` in total, at least 1.
+  /// Writes the pieces to contiguous memory of the peer; `size_bytes` in total, at least 1.
   virtual Outcome write(const RaddrSegment& remote, std::span<const BytePiece> pieces,
                         std::uint64_t size_bytes) = 0;
   virtual Outcome read(const RaddrSegment& remote, std::span<const BytePiece> pieces,
                        std::uint64_t size_bytes) = 0;
-  /// `old` gets the value before, in the host's order.
+  /// @param old receives the old value, in host byte order
   virtual Outcome atomic(const RaddrSegment& remote, const AtomicFields& fields,
                          std::uint64_t& old) = 0;
-  /// Returns when everything before is complete at the target. Called before completions are
+  /// Returns when all earlier operations are complete at the target. Called before CQEs are
   /// written.
   virtual Outcome finish() { return {}; }
 };
 
-/// Whether any of these is a GPU's.
+/// Whether any of the pieces is GPU memory.
 bool any_of_gpu(std::span<const BytePiece> pieces);
 
 /// The new value of an atomic, masked or not, applied to `old`.
 std::uint64_t new_value(const AtomicFields& fields, std::uint64_t old);
 
-/// The address of an operand, or an outcome that says it is misaligned.
+/// Success, or a failure if the address is not a multiple of the operand's size.
 Outcome check_alignment(const RaddrSegment& remote, const AtomicFields& fields);
 
-/// Loads, stores and the processor's atomics on the windows' mapped memory.
+/// Executes operations by loads, stores and CPU atomics on the peer's mapped memory.
 class MappedExecutor final : public Executor {
 public:
-  /// Adds memory that the peer has registered; allowed later, while the HCA is held
+  /// Adds memory that the peer has registered. If the QP is in use, the HCA must be held
   /// (EmulatedHca::hold()).
   /// @throw Error (usage) if the window is not mapped here
   void add(const KeyWindow& window);
@@ -77,23 +77,23 @@ private:
   KeyTable keys_;
 };
 
-/// One put, get or atomic per piece. The transport orders less than a QP, so there is a fence
-/// between operations, and a quiet before a READ that follows a WRITE.
+/// Executes operations by a put, get or atomic per piece. A transport orders less than a QP, so a
+/// fence separates operations, and a quiet precedes a READ that follows a WRITE.
 class TransportExecutor final : public Executor {
 public:
   enum class Reaches {
     host, ///< the transport accepts host memory only
     gpus  ///< GPU memory too, on this PE and on peers
   };
-  /// @param context of the transport, for this use only. The thread that drives the HCA makes the
-  /// calls.
+  /// @param context context of the transport for this use only; the thread that drives the HCA uses
+  /// it
   TransportExecutor(Transport& transport, int context, int pe, Reaches reaches = Reaches::host)
       : transport_(transport), context_(context), pe_(pe), reaches_(reaches) {}
 
-  /// Adds memory that the peer has registered, as part of one of its regions. Allowed later, while
-  /// the HCA is held (EmulatedHca::hold()).
+  /// Adds memory that the peer has registered, a part of one of its regions. If the QP is in use,
+  /// the HCA must be held (EmulatedHca::hold()).
   void add(const KeyWindow& window) { keys_.add(window); }
-  /// Whether the peer has registered something under this key.
+  /// Whether the peer has registered memory under this key.
   bool knows(std::uint32_t rkey) const { return keys_.knows(rkey); }
 
   Outcome check(const RaddrSegment& remote, std::uint64_t size_bytes,
@@ -129,8 +129,8 @@ public:
   explicit SplitExecutor(std::unique_ptr<Executor> host)
       : host_(std::move(host)), last_(host_.get()) {}
 
-  /// Sets the executor for the peer's GPU memory; nullptr: none any longer, and its keys are
-  /// unknown. While the HCA is held.
+  /// Sets the executor for the peer's GPU memory; with nullptr, keys of GPU memory become unknown.
+  /// Called while the HCA is held.
   void use_for_gpu(std::unique_ptr<TransportExecutor> gpu) {
     gpu_ = std::move(gpu);
     last_ = host_.get();
@@ -158,8 +158,8 @@ public:
   Outcome finish() override { return last_->finish(); }
 
 private:
-  /// Two executors for one QP: operations are performed in order, so switching to the other one
-  /// waits until everything before is complete.
+  /// Runs the operation on the executor for the remote key. Operations of a QP are executed in
+  /// order, so a switch to the other executor waits until all earlier operations are complete.
   template <class Operation>
   Outcome by_path_to(const RaddrSegment& remote, const Operation& operation) {
     Executor* const path = &path_to(remote);

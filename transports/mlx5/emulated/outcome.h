@@ -1,11 +1,11 @@
-// How an operation of the emulated HCA ended, and why.
+// The result of an operation of the emulated HCA, and the cause of a failure.
 #pragma once
 
 #include "src/abi/cqe.h"
 
 namespace shmemctl::mlx5 {
 
-/// The emulated HCA's reasons for a failure, reported as vendor syndromes.
+/// Causes of failures of the emulated HCA, which it reports as vendor syndromes.
 enum class EmulatedFault : std::uint8_t {
   none,
   wrong_index,

@@ -57,7 +57,8 @@ bool PendingOperations::is_atomic(std::size_t at) const {
 
 Outcome PendingOperations::execute_at(std::size_t at, const Execute& execute,
                                       PendingOperation& failed) {
-  // In front of an atomic: all but READs, the latest first, up to the atomic before it.
+  // Executes what must precede an atomic: earlier atomics in order, each after its own WRITEs, then
+  // the remaining earlier WRITEs, the latest first.
   while (is_atomic(at)) {
     std::size_t before = at;
     for (std::size_t i = 0; i < at; ++i)
@@ -71,7 +72,7 @@ Outcome PendingOperations::execute_at(std::size_t at, const Execute& execute,
     const std::size_t n_before = operations_.size();
     if (const Outcome outcome = execute_at(before, execute, failed))
       return outcome;
-    at -= n_before - operations_.size(); // all removed operations were before it
+    at -= n_before - operations_.size(); // all removed operations were before the atomic
   }
   PendingOperation operation = std::move(operations_[at]);
   operations_.erase(operations_.begin() + static_cast<std::ptrdiff_t>(at));
@@ -98,7 +99,7 @@ Outcome PendingOperations::execute_with_reply(const Execute& execute, PendingOpe
       continue;
     if (const Outcome outcome = execute_at(at, execute, failed))
       return outcome;
-    at = operations_.size(); // further operations were removed with it
+    at = operations_.size(); // start again, since other operations may have been removed too
   }
   return {};
 }
