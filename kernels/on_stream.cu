@@ -16,7 +16,7 @@ void launch_moving(const Job& job, Moving moving, int team, void* dest, const vo
   const int blocks = plan::is_small(size_bytes, static_cast<int>(members))
                          ? 1
                          : blocks_for(size_bytes * members, std::size_t{16} << 10);
-  launch(kernels_for(job).move_in_team, blocks, block_threads, stream, "launch of a collective",
+  launch(kernels_for(job).move_in_team, blocks, block_threads, stream, "launch a collective",
          job.device(), moving, team, dest, source, size_bytes, root);
 }
 
@@ -53,7 +53,7 @@ void put(const Job& job, void* target, const void* source, std::size_t size_byte
         cudaMemcpyAsync(there, source, size_bytes, cudaMemcpyDefault, stream_of(stream)), "put");
     return;
   }
-  launch(kernels_for(job).transfer, 1, copy_threads, stream, "launch of a put", job.device(),
+  launch(kernels_for(job).transfer, 1, copy_threads, stream, "launch a put", job.device(),
          Transfer::put, target, source, size_bytes, SignalOf{}, pe);
 }
 
@@ -67,7 +67,7 @@ void get(const Job& job, void* target, const void* source, std::size_t size_byte
         cudaMemcpyAsync(target, there, size_bytes, cudaMemcpyDefault, stream_of(stream)), "get");
     return;
   }
-  launch(kernels_for(job).transfer, 1, copy_threads, stream, "launch of a get", job.device(),
+  launch(kernels_for(job).transfer, 1, copy_threads, stream, "launch a get", job.device(),
          Transfer::get, target, source, size_bytes, SignalOf{}, pe);
 }
 
@@ -79,35 +79,35 @@ void put_signal(const Job& job, void* target, const void* source, std::size_t si
     signal(job, word, value, op, pe, stream);
     return;
   }
-  launch(kernels_for(job).transfer, 1, copy_threads, stream, "launch of a put with a signal",
+  launch(kernels_for(job).transfer, 1, copy_threads, stream, "launch a put with a signal",
          job.device(), Transfer::put_signal, target, source, size_bytes, SignalOf{word, value, op},
          pe);
 }
 
 void signal(const Job& job, std::uint64_t* word, std::uint64_t value, device::SignalOp op, int pe,
             Stream stream) {
-  launch(kernels_for(job).order, 1, 32, stream, "launch of a signal", job.device(),
-         Ordering::signal, SignalOf{word, value, op}, pe, 0);
+  launch(kernels_for(job).order, 1, 32, stream, "launch a signal", job.device(), Ordering::signal,
+         SignalOf{word, value, op}, pe, 0);
 }
 
 void wait_until(const Job& job, const std::uint64_t* word, device::Compare compare,
                 std::uint64_t value, int peer, Stream stream) {
-  launch(kernels_for(job).wait_for_word, 1, 1, stream, "launch of a wait", job.device(), word,
-         compare, value, peer);
+  launch(kernels_for(job).wait_for_word, 1, 1, stream, "launch a wait", job.device(), word, compare,
+         value, peer);
 }
 
 void quiet(const Job& job, Stream stream) {
-  launch(kernels_for(job).order, 1, 32, stream, "launch of a quiet", job.device(), Ordering::quiet,
+  launch(kernels_for(job).order, 1, 32, stream, "launch a quiet", job.device(), Ordering::quiet,
          SignalOf{}, 0, 0);
 }
 
 void barrier(const Job& job, int team, Stream stream) {
-  launch(kernels_for(job).order, 1, 32, stream, "launch of a barrier", job.device(),
-         Ordering::barrier, SignalOf{}, 0, team);
+  launch(kernels_for(job).order, 1, 32, stream, "launch a barrier", job.device(), Ordering::barrier,
+         SignalOf{}, 0, team);
 }
 
 void sync(const Job& job, int team, Stream stream) {
-  launch(kernels_for(job).order, 1, 32, stream, "launch of a sync", job.device(), Ordering::sync,
+  launch(kernels_for(job).order, 1, 32, stream, "launch a sync", job.device(), Ordering::sync,
          SignalOf{}, 0, team);
 }
 
@@ -127,7 +127,7 @@ void alltoallv(const Job& job, int team, void* dest, const void* source, const E
                Stream stream) {
   // The host does not know the sizes: launch as many blocks as for large ones.
   launch(kernels_for(job).exchange_in_team, max_blocks, block_threads, stream,
-         "launch of a collective", job.device(), team, dest, source, lists);
+         "launch a collective", job.device(), team, dest, source, lists);
 }
 
 } // namespace shmemctl::on_stream

@@ -31,8 +31,8 @@ void launch_reduction(const Job& job, int team, void* dest, const void* source, 
                          : blocks_for(size_bytes, std::size_t{16} << 10);
   on_stream::launch(all_mapped(job.device()) ? mapped::reduce_kernel(type)
                                              : with_network::reduce_kernel(type),
-                    blocks, block_threads, stream, "launch of a reduction", job.device(), team,
-                    dest, source, count, op, scatter);
+                    blocks, block_threads, stream, "launch a reduction", job.device(), team, dest,
+                    source, count, op, scatter);
 }
 
 } // namespace

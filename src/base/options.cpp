@@ -142,6 +142,16 @@ std::string option_problem(const OptionSpec& spec, const std::string& text, Opti
   return "";
 }
 
+namespace {
+
+bool is_above_maximum(const OptionSpec& spec, const std::string& text) {
+  const std::optional<long long> number =
+      spec.type == OptionType::integer ? parse_integer(trim(text)) : std::nullopt;
+  return number && spec.maximum && *number > *spec.maximum;
+}
+
+} // namespace
+
 Options::Options(const Environment& environment,
                  const std::map<std::string, std::string>& command_line,
                  const std::map<std::string, std::string>& config) {
@@ -152,6 +162,13 @@ Options::Options(const Environment& environment,
       const auto found = from.find(key);
       if (found != from.end() && !(is_secure_execution() && chooses_code(spec.name)))
         value = {found->second, origin, origin_name, option_problem(spec, found->second, origin)};
+      // NVSHMEM's own limits are larger, and programs set its variables: DeepEP V1 asks for a queue
+      // pair per expert.
+      if (found != from.end() && origin == OptionOrigin::nvshmem_environment &&
+          value.origin == origin && is_above_maximum(spec, value.text)) {
+        value.text = std::to_string(*spec.maximum);
+        value.problem.clear();
+      }
       // Normalised here, so that later code need not consider case.
       if (found != from.end() && spec.type == OptionType::choice)
         value.text = chosen(spec, value.text, origin).value_or(value.text);

@@ -20,7 +20,8 @@ enum class OptionType { boolean, integer, size, number, text, choice };
 const char* to_string(OptionType type);
 
 /// One option. It is read from the command line, then `SHMEMCTL_<name>`, then `NVSHMEM_<name>` if
-/// `nvshmem_alias` says that NVSHMEM knows that name, then the configuration file.
+/// `nvshmem_alias` says that NVSHMEM knows that name, then the configuration file. Of NVSHMEM's
+/// variables an integer above `maximum` counts as `maximum`: NVSHMEM's own limits are larger.
 struct OptionSpec {
   std::string name; ///< upper case without prefix: "HCA_LIST"
   OptionType type = OptionType::text;

@@ -43,6 +43,7 @@ class Names(unittest.TestCase):
         for word, status, said in (
                 ("far", 2, r"block 0, thread 0.*NVSHMEM's p\b.*pe is wrong: 2 is none of the 2 PEs"),
                 ("outside", 2, r"NVSHMEM's put\b.*dest is wrong: 1099511627776 bytes at 0x[0-9a-f]+ are not in"),
+                ("both", 2, r"NVSHMEM's g\b.*pe is wrong: 2 is none of the 2 PEs"),
                 ("differ", 2, r"fcollect of (8|16) bytes, and PE [01] calls fcollect of (8|16) bytes"),
                 ("end", 130, r"nvshmem_global_exit with status 7")):
             with self.subTest(mistake=word):

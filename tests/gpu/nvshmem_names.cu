@@ -1,8 +1,8 @@
 // A program by NVSHMEM's names: the random programs of the device API, of threads, warps and
 // blocks, compared to the bit. Prints "PE i: well", or what is wrong. The first argument says what
 // else: "far" puts to a PE that does not exist, "outside" behind the heap, "differ" calls a
-// collective with another size on each PE, "late" waits for a signal that never comes, "end" ends
-// the job.
+// collective with another size on each PE, "late" waits for a signal that never comes, "both"
+// gets from a PE that does not exist and then faults, "end" ends the job.
 #include <cstdio>
 #include <cstring>
 #include <nvshmem.h>
@@ -116,7 +116,10 @@ __global__ void go_wrong(std::byte* heap, std::size_t heap_bytes, const char* ho
     nvshmem_fcollectmem(NVSHMEM_TEAM_WORLD, heap, heap + heap_bytes / 2, 8 + 8 * me);
   else if (how[0] == 'l' && me == 0)
     nvshmem_signal_wait_until(words, NVSHMEM_CMP_EQ, 1);
-  else if (how[0] == 'e')
+  else if (how[0] == 'b') {
+    const std::uint64_t seen = nvshmem_uint64_g(words, n);
+    *reinterpret_cast<volatile std::uint64_t*>(seen) = 1;
+  } else if (how[0] == 'e')
     nvshmem_global_exit(7);
 }
 

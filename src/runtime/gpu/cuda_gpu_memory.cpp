@@ -56,8 +56,7 @@ std::size_t heap_limit_bytes(const GpuSetup& setup, const std::string& kind,
   const std::size_t limit_bytes = round_up(
       static_cast<std::size_t>(setup.options->size_bytes("SYMMETRIC_SIZE")), granularity_bytes);
   const bool is_set_by_user = size.set() && size.origin != OptionOrigin::nvshmem_environment;
-  const bool is_committed_at_start = kind == "ipc" || kind == "host";
-  return setup.heap_grows && !is_set_by_user && !is_committed_at_start
+  return setup.heap_grows && !is_set_by_user && kind != "ipc" /* committed at the start */
              ? std::max(limit_bytes, growing_heap_bytes)
              : limit_bytes;
 }

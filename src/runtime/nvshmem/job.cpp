@@ -15,6 +15,18 @@ World& current_world() {
   return *world;
 }
 
+std::optional<Error> reported_by_kernel() {
+  World* const world = api::process_world.load(std::memory_order_acquire);
+  PeGpu* const gpu = world ? world->gpu() : nullptr;
+  try {
+    if (gpu)
+      gpu->check();
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error;
+  }
+}
+
 PeGpu& gpu_of(World& world) {
   if (PeGpu* const gpu = world.gpu())
     return *gpu;

@@ -19,12 +19,18 @@ World& current_world();
 /// Throws Error (usage) if the job has no GPUs because it was initialised by shmem_init.
 PeGpu& gpu_of(World& world);
 
+/// The error that a kernel of this PE has reported; nothing if none has.
+std::optional<Error> reported_by_kernel();
+
 /// Runs the body of a function of the C interface; an exception ends the job.
 template <class Body>
 decltype(auto) guarded(Body&& body) {
   try {
     return body(current_world());
   } catch (const Error& error) {
+    // A kernel that reports a mistake goes on, and may then fault: CUDA's error is the consequence.
+    if (const std::optional<Error> cause = reported_by_kernel())
+      api::fail(*cause);
     api::fail(error);
   } catch (const std::exception& error) {
     api::fail_unexpectedly(error.what());

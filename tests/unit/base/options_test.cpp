@@ -24,6 +24,20 @@ TEST(Options, NvshmemNamesAreReadOnlyWhereNvshmemHasThem) {
   EXPECT_EQ(Options(Environment{{"NVSHMEM_TIMEOUT", "5"}}).text("TIMEOUT"), "60");
 }
 
+TEST(Options, IntegersOfNvshmemAboveTheMaximumCountAsTheMaximum) {
+  const auto of = [](const char* prefix, const std::string& text) {
+    const Options options(Environment{{std::string(prefix) + "IBGDA_NUM_RC_PER_PE", text}});
+    return options.value("IBGDA_NUM_RC_PER_PE");
+  };
+  EXPECT_EQ(of("NVSHMEM_", "128").text, "64"); // what DeepEP V1 sets
+  EXPECT_EQ(of("NVSHMEM_", "128").problem, "");
+  EXPECT_EQ(of("NVSHMEM_", "16").text, "16");
+  EXPECT_NE(of("NVSHMEM_", "0").problem, "");
+  EXPECT_NE(of("NVSHMEM_", "many").problem, "");
+  EXPECT_EQ(of("SHMEMCTL_", "128").text, "128");
+  EXPECT_NE(of("SHMEMCTL_", "128").problem, "");
+}
+
 TEST(Options, NvshmemBooleansFollowNvshmemsRule) {
   auto read = [](const std::string& text) {
     return Options(Environment{{"NVSHMEM_ENABLE_NIC_PE_MAPPING", text}})
