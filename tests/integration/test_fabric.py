@@ -57,7 +57,7 @@ class FabricTest(CliTest):
     def require_verdict(self, out):
         """The verdict depends on the noise; which row is slowest does not."""
         noise = float(re.search(r"noise ([0-9.]+)%", out).group(1))
-        if noise > 50:
+        if noise > 33:  # near 50% the thresholds are as large as the effect of the fault
             self.skipTest(f"the machine is too busy for a verdict: {noise}% of noise")
 
     def test_a_slow_sender_is_named(self):
