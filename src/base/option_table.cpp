@@ -106,8 +106,8 @@ std::vector<OptionSpec> make_table() {
                  listed(transports.automatic) + " that reaches all PEs.",
              in_nvshmem),
       {"IB_ENABLE_IBGDA", OptionType::boolean, "0",
-       "Let kernels post to the HCA directly (IBGDA) where peers are not mapped; applies with "
-       "DEVICE_PATH=auto if ibgda is among the transports.",
+       "Add ibgda to the transports, unless TRANSPORT lists them, and with DEVICE_PATH=auto let "
+       "kernels post to the HCA directly (IBGDA) where peers are not mapped.",
        in_nvshmem},
       {"IBGDA_ENABLE_MULTI_PORT", OptionType::boolean, "0",
        "Let IBGDA use all NICs of a PE instead of only the first.", in_nvshmem},
@@ -176,10 +176,10 @@ std::vector<OptionSpec> runtime_options() {
 std::vector<OptionSpec> gpu_options() {
   return {
       choice("HEAP", "auto", {"auto", "vmm", "fabric", "ipc", "host", "none"},
-             "Memory of the symmetric heap: GPU memory by CUDA's virtual memory API (vmm), "
-             "shareable across an NVLink domain (fabric), or by CUDA IPC (ipc); host memory mapped "
-             "by GPUs (host); none: no GPUs. auto: fabric if the machines share an NVLink domain, "
-             "else vmm if all GPUs support it, else ipc."),
+             "Memory of the symmetric heap. vmm: GPU memory of CUDA's virtual memory API; fabric: "
+             "the same, shareable across an NVLink domain; ipc: GPU memory shared by CUDA IPC; "
+             "host: host memory mapped by GPUs; none: use no GPUs; auto: fabric if the machines "
+             "share an NVLink domain, else vmm if all GPUs support it, else ipc."),
       choice("DEVICE_PATH", "auto", {"auto", "p2p", "proxy", "ibgda"},
              "How kernels reach other PEs: p2p uses loads and stores only; proxy and ibgda also "
              "serve PEs whose memory is mapped; auto: p2p, and the network for all other PEs."),

@@ -36,7 +36,8 @@ std::vector<std::string> BootstrapExchange::alltoall(const std::vector<std::stri
   const std::uint64_t longest = *std::max_element(lengths.begin(), lengths.end());
   if (longest > max_text_bytes)
     throw Error(ExitCode::unavailable, "connection data", "exchange",
-                "a PE announced " + std::to_string(longest) + " bytes",
+                "a PE announced " + std::to_string(longest) + " bytes, more than the limit of " +
+                    std::to_string(max_text_bytes),
                 "run the same version of shmemctl on all hosts");
   // Each block begins with the length of its text, since texts may contain any byte.
   const std::size_t block_bytes = sizeof(std::uint64_t) + static_cast<std::size_t>(longest);

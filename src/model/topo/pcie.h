@@ -13,7 +13,8 @@ struct PcieRate {
   std::string text;     ///< "PCIe, 16 lanes of 32 GT/s"
 };
 
-/// By the device's maximum, because idle links run slowly. Empty if the link is unknown.
+/// The rate at the device's maximum speed, because idle links run slowly, and with the lanes that
+/// are in use now. Nothing if speed or width is unknown.
 std::optional<PcieRate> pcie_rate(const PcieLink& link);
 
 /// The sysfs path of `node.pci[pci_entry]`: its own `sysfs_path` if the source has it, otherwise

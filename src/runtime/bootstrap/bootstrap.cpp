@@ -49,7 +49,9 @@ std::vector<std::string> gather_texts(Bootstrap& bootstrap, const std::string& t
   const std::uint64_t longest = *std::max_element(lengths.begin(), lengths.end());
   if (longest > max_gathered_bytes)
     throw Error(ExitCode::unavailable, "bootstrap " + std::string(bootstrap.name()),
-                "run an allgather", "a PE announced " + std::to_string(longest) + " bytes",
+                "run an allgather",
+                "a PE announced " + std::to_string(longest) + " bytes, more than the limit of " +
+                    std::to_string(max_gathered_bytes),
                 "run the same version of shmemctl on all hosts");
   const auto block_bytes = static_cast<std::size_t>(bytes_to_allgather(lengths));
   const bool receives = everywhere || bootstrap.rank() == 0;

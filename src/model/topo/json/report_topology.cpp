@@ -384,7 +384,9 @@ void read_reasons(const json& groups, const JsonPath& json_path, DistanceMatrix&
     reader("cells", cells);
     for (std::size_t at = 0; at < cells.size(); ++at) {
       if (cells[at].size() != 2 || cells[at][0] >= matrix.size() || cells[at][1] >= matrix.size())
-        complain(subject, group, "cell " + std::to_string(at) + " is not in the matrix");
+        complain(subject, group,
+                 "item " + std::to_string(at) +
+                     " of cells is not a row and a column of the matrix");
       Distance& distance = matrix[cells[at][0]][cells[at][1]];
       if (!distance.path)
         distance.reason = reason;
