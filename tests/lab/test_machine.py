@@ -57,7 +57,7 @@ class OneMachine(unittest.TestCase):
 
     def test_every_device_reaches_every_device(self):
         self.assertEqual(self.text("pairs").splitlines(),
-                         ["rxe0,rxe0 0", "rxe0,rxe1 0", "rxe1,rxe0 0"])
+                         ["rxe0,rxe0 0", "rxe0,rxe1 0", "rxe1,rxe0 0"], self.text("clients"))
 
     def test_a_link_goes_down_under_traffic_and_up_again(self):
         self.assertEqual(self.text("link").split(), ["flows", "down", "flows"])
