@@ -140,6 +140,18 @@ class OverAFakeDriver(Compiled):
                                                env=self.variables())
                     self.assertEqual((outcome.code, outcome.errors, outcome.left), (0, [], []), outcome)
 
+    def test_what_limits_the_heap(self):
+        """NVSHMEM's variable is no limit, but for a heap that is allocated at the start; our option is one."""
+        for heap, variable, code in (("vmm", "NVSHMEM_SYMMETRIC_SIZE", 0), ("host", "NVSHMEM_SYMMETRIC_SIZE", 0),
+                                     ("ipc", "NVSHMEM_SYMMETRIC_SIZE", 7), ("vmm", "SHMEMCTL_SYMMETRIC_SIZE", 7)):
+            with self.subTest(heap=heap, variable=variable):
+                environment = self.variables(SHMEMCTL_HEAP=heap)
+                del environment["SHMEMCTL_SYMMETRIC_SIZE"]
+                done = subprocess.run([BINARY, "run", "-n", "2", self.program, "grow"], capture_output=True, text=True,
+                                      env=clean_environment(**environment, **{variable: "4M"}), timeout=120, check=False,
+                                      cwd=self.folder)
+                self.assertEqual(done.returncode, code, done.stderr)
+
     def test_thread_levels(self):
         self.assertEqual(self.run_pes(1, "level"), (0, "", ""))
 
@@ -161,6 +173,7 @@ class OverAFakeDriver(Compiled):
 
     def test_mistakes(self):
         for word, texts in (("pe", ("PE 2", "the job has PEs 0 to 1")), ("address", ("it is not in the symmetric heap",)),
+                            ("dest", ("it is not in the symmetric heap",)),
                             ("comparison", ("comparison 6",)), ("signal", ("signal operator 8",)),
                             ("root", ("root 2", "the team has PEs 0 to 1")), ("stream-pe", ("PE -1",)),
                             ("device", ("it is the calling thread's current device, but this PE's is GPU",)),

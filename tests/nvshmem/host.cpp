@@ -512,6 +512,8 @@ void make_mistake(const std::string& which) {
     nvshmem_putmem(words, &value, 8, n);
   if (which == "address")
     nvshmem_putmem(&value, words, 8, 0);
+  if (which == "dest")
+    nvshmem_uint64_sum_reduce(NVSHMEM_TEAM_WORLD, nullptr, words, 1);
   if (which == "comparison")
     nvshmem_uint64_wait_until(words, 6, 1);
   if (which == "signal")
@@ -556,6 +558,13 @@ int run_symmetric() {
 
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
+  if (mode == "grow") { // more than NVSHMEM_SYMMETRIC_SIZE
+    nvshmem_init();
+    void* const block = nvshmem_malloc(std::size_t{8} << 20);
+    nvshmem_free(block);
+    nvshmem_finalize();
+    return block != nullptr ? 0 : 7;
+  }
   if (mode == "before")
     nvshmem_barrier_all();
   if (mode == "buffers")
