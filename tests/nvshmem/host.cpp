@@ -373,6 +373,14 @@ void test_what_kernels_get() {
   CHECK(nvshmemx_culibrary_init(reinterpret_cast<CUlibrary>(&library)) == NVSHMEMX_SUCCESS);
   CHECK(second.heap == first.heap && second.heap_bytes == first.heap_bytes);
   CHECK(nvshmemx_culibrary_finalize(reinterpret_cast<CUlibrary>(&library)) == NVSHMEMX_SUCCESS);
+  // Another module, unloaded without a call, had the handle: the job goes to the new one's
+  // variable.
+  static DeviceJob third;
+  module.address = &third;
+  CHECK(nvshmemx_cumodule_init(reinterpret_cast<CUmodule>(&module)) == NVSHMEMX_SUCCESS);
+  CHECK(third.heap == first.heap);
+  module.address = &first;
+  CHECK(nvshmemx_cumodule_init(reinterpret_cast<CUmodule>(&module)) == NVSHMEMX_SUCCESS);
   const std::uint64_t before = first.heap_bytes;
   const char* const heap = std::getenv("SHMEMCTL_HEAP");
   if (heap && std::string(heap) == "ipc") // does not grow

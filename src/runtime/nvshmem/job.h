@@ -2,6 +2,7 @@
 // handling of errors in calls that cannot throw.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
