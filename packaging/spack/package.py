@@ -1,6 +1,6 @@
 # Copyright the shmemctl contributors. Apache-2.0.
-# A recipe for Spack: copy it to packages/shmemctl/package.py of a repository of yours, set `git` to where
-# you have the source, and `spack install shmemctl +cuda`.
+# A recipe for Spack: copy it to packages/shmemctl/package.py in a Spack repository of yours, set `git` to
+# the address of the source, and run `spack install shmemctl +cuda`.
 from spack.package import *
 
 
