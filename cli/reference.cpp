@@ -31,15 +31,17 @@ struct ExitCodeRow {
 };
 
 constexpr ExitCodeRow exit_codes[] = {
-    {ExitCode::ok, "All is well. Warnings and infos may have been found."},
+    {ExitCode::ok, "No error was found; there may be findings of severity warning and info."},
     {ExitCode::finding,
-     "It ran, and something is wrong: a finding of severity error (or of that which --fail-on "
-     "names), a failed verification, a threshold or baseline that was missed."},
-    {ExitCode::usage, "The command line, a file or a value is not valid. Nothing was run."},
+     "It ran, and something is wrong: a finding of severity error (or of another one, from that of "
+     "--fail-on upwards), data that failed verification, a threshold that is not met, or rows that "
+     "are worse than the baseline."},
+    {ExitCode::usage, "The command line, a file or a value is not valid. Nothing was measured."},
     {ExitCode::unavailable,
      "The run could not be carried out: bring-up failed, or a PE was lost; or `check` had nothing "
      "to check, on a machine with neither a GPU nor an RDMA device."},
-    {ExitCode::deadline, "A deadline passed. The message names who was waited for."},
+    {ExitCode::deadline, "A deadline passed (--timeout). The message names the step that did not "
+                         "end, and the PE that was waited for if that is known."},
     {ExitCode::interrupted, "A signal interrupted the run."},
 };
 

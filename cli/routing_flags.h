@@ -28,7 +28,8 @@ void add_routing_flags(CLI::App& command, Request& request, const std::string& f
                   "Expert groups per token (default 4; only with --routing grouped)")
       ->check(CLI::Range(0, 1 << 24));
   command
-      .add_option("--masked", request.masked_percent, "Percentage of masked choices (expert -1)")
+      .add_option("--masked", request.masked_percent,
+                  "Percentage of choices that are masked, so expert -1 (default 0)")
       ->check(CLI::Range(0, 100));
   command.add_flag("--uneven", request.uneven,
                    "Uneven token counts: " + lower(first_rank) + " has all tokens, " + last_rank +

@@ -99,7 +99,8 @@ std::vector<OptionSpec> make_table() {
        "their number.",
        in_nvshmem},
       {"HCA_PREFIX", OptionType::text, "",
-       "Text that the names of devices for IBGDA and IBDEVX must contain; ^TEXT: must not contain.",
+       "Text that the names of devices for IBGDA and IBDEVX must contain; with a ^ before it: must "
+       "not contain.",
        in_nvshmem},
       {"DISABLE_DATA_DIRECT", OptionType::boolean, "0",
        "Compute distances from the HCA's own PCI path, not from that of its data-direct function.",
