@@ -22,7 +22,8 @@ std::vector<FindingReference> transport_findings() {
       {"gpu-kernels-unavailable", group, "error",
        "Kernels cannot be launched in this job, so pairs were not checked by kernels.",
        "`bringup` loads and launches a kernel on the GPU of every PE.",
-       "`shmemctl doctor --only driver,gpu`; a job without GPUs is started with `--heap none`."},
+       "Run `shmemctl doctor --only driver,gpu`; if the job should not use GPUs, start it with "
+       "`--heap none`."},
       {"gpu-memory-staged", group, "warning",
        "NICs cannot read and write GPU memory themselves, so every transfer over a network is "
        "copied through host memory.",
@@ -30,10 +31,10 @@ std::vector<FindingReference> transport_findings() {
        "Run `shmemctl doctor --only dma-buf,nvidia-peermem,gpudirect-rdma` to see what is missing. "
        "If staging is intended, set `SHMEMCTL_GPUDIRECT=off`."},
       {"gpu-pair-unreachable", group, "warning",
-       "Kernels cannot reach the memory of some PE, by loads and stores or by a network.",
+       "Kernels can reach the memory of some PE neither by loads and stores nor by a network.",
        "`bringup` computes the path of every pair from peer access and the transports' reach.",
-       "`SHMEMCTL_DEVICE_PATH=auto` with a transport that reaches these PEs; `shmemctl doctor "
-       "--only gpu` says what prevents peer access."},
+       "Set `SHMEMCTL_DEVICE_PATH=auto`, and use a transport that reaches these PEs; `shmemctl "
+       "doctor --only gpu` says what prevents peer access."},
       {"pair-corrupt", group, "error",
        "What one PE sent did not arrive unchanged at another: operation, size, offset, expected "
        "and found bytes are in the message.",
@@ -69,7 +70,7 @@ std::vector<FindingReference> bench_findings() {
        "Results exceed the limit of which they are reported as a share. It is a warning if the "
        "limit is a link's rate, which cannot be exceeded: the traffic took another path or the "
        "rate is wrong. It is info if the limit was itself measured.",
-       "`link_fraction` above 1 by more than the spread.",
+       "`link_fraction` is more than 1.02 for a link's rate, more than 1.05 for a measured limit.",
        "Compare with the NIC's own counters: `shmemctl hotspots --during CMD`; for a measured "
        "limit, measure longer on an idle machine (`-D 5`)."},
       {"bench-corrupt", group, "error",
@@ -90,7 +91,7 @@ std::vector<FindingReference> bench_findings() {
       {"bench-ladder", group, "info",
        "`bench --ladder`: the bandwidth of each step of one path (memcpy or the link, the "
        "transport alone, put, MoE dispatch), and the two steps between which the most is lost.",
-       "The rows of one size; for MoE, the bytes that leave a PE.",
+       "The rows of the steps at one size; for MoE, by the bytes that leave a PE.",
        "Measure the step that loses the most by itself; `bench --list` says what each case "
        "measures."},
       {"bench-noisy", group, "warning",
@@ -118,7 +119,7 @@ std::vector<FindingReference> bench_findings() {
        "In `bench --traffic matrix`, pairs of PEs take more than a quarter longer than the median "
        "of the pairs over the same transports, and even their fastest samples are slower than it. "
        "If one PE is in all of them, it is named.",
-       "The rows of one size, by transport; from six pairs on.",
+       "The rows of one size over the same transports are compared, if there are at least six.",
        "Look at the NIC, the cable, the PCIe link and the cores of the PE that is named: "
        "`shmemctl doctor` on its host; or measure the pair alone with `--pair A,B`."},
       {"bench-stall", group, "warning",
@@ -161,18 +162,20 @@ std::vector<FindingReference> moe_findings() {
        "The time that the kernel or the host waited for the rank's flag.",
        "Look at what delays that PE, or raise `--patience-us`."},
       {"moe-slow-link", group, "warning",
-       "One cell of the wait matrix stands out: one rank waits for one other rank 5 times as long "
-       "as ranks wait elsewhere, and it costs more than a tenth of a call.",
+       "One cell of the wait matrix stands out: one rank waits for one other rank more than 5 "
+       "times as long as ranks wait for each other elsewhere, and the difference is more than a "
+       "tenth of a call (with two ranks, half of it).",
        "The wait matrix: how long each rank waited for each other rank.",
        "Look at the NICs, ports and links between the two PEs: `shmemctl hotspots`, `shmemctl "
        "topo`."},
       {"moe-slow-rank", group, "warning",
-       "One column of the wait matrix stands out: all ranks wait 3 times as long for this rank as "
-       "for the others.",
+       "One column of the wait matrix stands out: ranks wait more than 3 times as long for this "
+       "rank as for the others, most of them individually, and the difference is more than a tenth "
+       "of a call.",
        "The wait matrix.", "Look at what else runs on that PE's cores and GPU, and at its clocks."},
       {"moe-slow-receiver", group, "warning",
-       "One row of the wait matrix stands out: this rank waits longer for everybody than the "
-       "others do.",
+       "One row of the wait matrix stands out: this rank waits more than 3 times as long for the "
+       "others as these do for each other, and the difference is more than a tenth of a call.",
        "The wait matrix.",
        "Look at that PE's NIC and PCIe link, and at what else runs on its GPU."},
   };
@@ -203,9 +206,9 @@ std::vector<FindingReference> fabric_findings() {
        "As `fabric-slow-host`; three quarters of the pairs among them are not slow.",
        "Look at what they share: the uplinks of their leaf switch, its routes."},
       {"fabric-slow-host", group, "error, warning",
-       "All NICs of a host (its only one, or three of four) are slower than those of the other "
-       "hosts. Bandwidths that are 1.2 times worse are errors, latencies that are 1.5 times worse "
-       "are warnings.",
+       "All NICs of a host, or at least three quarters of them, are slower than those of the other "
+       "hosts. It is an error if the bandwidth is at least 1.2 times worse, a warning if the "
+       "latency is at least 1.5 times worse.",
        "`fabric` measures every pair of hosts. Medians over its partners give what each NIC adds; "
        "what is beyond the noise is measured up to four more times with few others at work, and "
        "has to be slow each time.",
@@ -217,8 +220,9 @@ std::vector<FindingReference> fabric_findings() {
        "As `fabric-slow-host`, for one local rank.",
        "Look at the rate of the NIC's port, its PCIe link, its cable and its switch port."},
       {"fabric-slow-pair", group, "error, warning",
-       "Two hosts are slow with each other, in one or both directions, and not with others: "
-       "bandwidths 1.33 times, latencies twice as bad as both have with others.",
+       "Two hosts are slow with each other, in one or both directions, but not with others: the "
+       "bandwidth is at least 1.33 times, or the latency at least twice as bad as both have with "
+       "others.",
        "What neither the hosts nor the rail explain; as `fabric-slow-host`.",
        "Look at the path between them: links between their switches, routes."},
       {"fabric-slow-rail", group, "error, warning",
@@ -263,11 +267,11 @@ std::vector<FindingReference> gpu_copy_findings() {
   constexpr const char* group = "Copies between GPUs";
   return {
       {"gpu-link-below-declared", group, "warning",
-       "All pairs at a distance copy at less than half of what the declared NVLink carries: the "
-       "copies probably take PCIe.",
+       "All pairs of GPUs at one distance copy at less than half of the rate that their NVLinks "
+       "should have: the copies probably take PCIe.",
        "Timed copies between every pair of GPUs.",
-       "See that nobody else uses the GPUs, then `nvidia-smi nvlink --status`, `nvidia-smi topo "
-       "-m`, `systemctl status nvidia-fabricmanager`."},
+       "See that nobody else uses the GPUs, then look at `nvidia-smi nvlink --status`, `nvidia-smi "
+       "topo -m` and `systemctl status nvidia-fabricmanager`."},
       {"gpu-link-corrupt", group, "error", "Bytes that one GPU copied to another arrived wrong.",
        "Every copy is compared with a pattern.",
        "`nvidia-smi nvlink --errorcounters` and `dmesg` for Xid errors; see pcie-acs and iommu of "
@@ -320,8 +324,8 @@ std::vector<FindingReference> acceptance_findings() {
       {"expected-missing", group, "error",
        "`check --expect`: this node lacks a GPU or an RDMA NIC that the file names.",
        "The devices of the node, compared with the file.",
-       "`lspci -s ADDRESS`: a device that is not listed has fallen off the bus; one that is lacks "
-       "its driver."},
+       "Run `lspci -s ADDRESS`: a device that it does not list has fallen off the bus; one that it "
+       "lists lacks its driver."},
       {"hosts-differ", group, "warning",
        "Hosts that should be alike are not: versions, firmware, limits, settings, GPUs, NICs or "
        "their links. One finding for each set of hosts that differ from all others, with the "

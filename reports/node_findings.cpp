@@ -8,14 +8,17 @@ std::vector<FindingReference> topology_findings() {
   return {
       {"gpu-without-nic", group, "warning, info",
        "A GPU has no usable NIC on its own NUMA node, so all of its traffic to other nodes crosses "
-       "the CPU sockets. The info form says that only this GPU has no NIC below its PCIe switch, "
-       "or that the text that was read lists no NIC.",
+       "the CPU sockets; or the node has no NIC at all. The info form: this GPU has no NIC below "
+       "its PCIe switch while other GPUs have one, or the output of `nvidia-smi topo -m` that was "
+       "read lists no NIC.",
        "The PCI distance between every GPU and every NIC of the compute fabric, from sysfs or the "
        "recorded topology.",
-       "Move a NIC to a slot of that socket, or run PEs on the other GPUs only (`--gpus`)."},
+       "Move a NIC to a slot of that socket, or run PEs on the other GPUs only (`--gpus`). If "
+       "there is no NIC, install one or load its driver."},
       {"gpu-without-nvlink", group, "error, warning",
-       "A GPU has no active NVLink (or xGMI) link although other GPUs of the same model have some. "
-       "Its traffic to them goes over PCIe. It is a warning where the source does not name models.",
+       "A GPU has no active NVLink (or xGMI) link, although the other GPUs of its model are all "
+       "joined by such links. Its traffic to them goes over PCIe. It is a warning where the source "
+       "does not name models.",
        "NVML's link states, or the links in the recorded topology, compared between GPUs of one "
        "model.",
        "Look at the link state: `nvidia-smi nvlink --status`, `nvidia-smi nvlink --errorcounters`, "
@@ -35,18 +38,20 @@ std::vector<FindingReference> topology_findings() {
        "(`NVSHMEM_NETDEVS_POLICY`, since 3.7), else a list that each rank picks by its local rank; "
        "that line must run in each rank's own process, and fails anywhere else."},
       {"mapping-count", group, "error, warning",
-       "The counts in `NVSHMEM_HCA_PE_MAPPING` do not add up to the number of PEs on the node, or "
-       "the list has more rows than NVSHMEM's arrays hold (32).",
+       "The counts in `NVSHMEM_HCA_PE_MAPPING` do not add up to the number of PEs on the node: PEs "
+       "begin again at the first device, or the end of the list is not used. It is an error if a "
+       "list has more than 32 rows, because NVSHMEM writes past the end of its arrays.",
        "The list is expanded as NVSHMEM expands it and compared with the PEs per node.",
        "Let the counts add up to the PEs of a node, and name at most 32 ports."},
       {"mapping-duplicate", group, "warning, info",
-       "A device list names a port twice, or one PE is given the same port more than once. In a PE "
-       "mapping the count of the last entry wins; counts are not added up.",
+       "A device list names a port twice, or one PE is given the same port more than once. In "
+       "`NVSHMEM_HCA_PE_MAPPING` the count of the last entry wins, and counts are not added up. "
+       "The info form: in `NVSHMEM_HCA_LIST` the second entry has no effect.",
        "The list is read by NVSHMEM's rules.", "Name each port once, with the total count."},
       {"mapping-empty", group, "error, info",
        "No PE gets a NIC although the node has NICs that could carry traffic: the lists or the "
-       "transport exclude all of them. The info form says that this is so of NVSHMEM's default "
-       "transport on a node with EFA, and that no transport is set: libfabric was assumed.",
+       "transport exclude all of them. The info form: no transport is set, and NVSHMEM's default, "
+       "ibrc, has no device on this node (EFA), so the mapping that is shown is that of libfabric.",
        "NVSHMEM's choice is simulated with the settings that are in force.",
        "Unset the list, or set the one that the finding prints."},
       {"mapping-ignored", group, "warning",
@@ -76,17 +81,19 @@ std::vector<FindingReference> topology_findings() {
        "The mapping policy reports what it could not decide.",
        "Run `shmemctl topo` with the same settings on the host itself."},
       {"nic-far", group, "warning, info",
-       "A PE uses a NIC although a nearer one is free. It is a warning if the path leaves the PCIe "
+       "A PE uses a NIC although it could have a nearer one. It is a warning if the path leaves "
+       "the PCIe "
        "switches (a host bridge or a socket is crossed).",
-       "The distance of the chosen NIC is compared with the nearest NIC of the compute fabric that "
-       "is not loaded more; in `explain`, which reads the choice in a log, with all of them. "
-       "`inspect` compares the NICs of a process's connected queue pairs (RDMA netlink) with those "
-       "near its GPU (NVML), and names a process only if a nearer NIC would be used by no more "
-       "processes; info: these ports carried nearly nothing in the window.",
+       "The distance of the chosen NIC is compared with that of the NIC which the best assignment "
+       "gives to the PE; in `explain`, which reads the choice in a log, with all NICs of the "
+       "compute fabric. `inspect` compares the NICs of a process's connected queue pairs (RDMA "
+       "netlink) with those near its GPU (NVML), and names a process only if a nearer NIC would be "
+       "used by no more processes; info: these ports carried nearly nothing in the window.",
        "Set the mapping that the finding prints."},
       {"nic-hotspot", group, "error, warning, info",
        "A NIC carries the traffic of more PEs than the best assignment would give to any NIC, "
-       "while others are idle or less loaded. The info form says that no assignment does better: "
+       "while others are idle or less loaded. It is an error if others are idle and it has at "
+       "least twice as many PEs as necessary. The info form: no assignment does better, because "
        "there are fewer ports than PEs.",
        "PEs per port in the simulated mapping, compared with an optimal assignment (min-cost flow "
        "over the distance matrix).",
@@ -108,8 +115,9 @@ std::vector<FindingReference> topology_findings() {
        "A list names an interface that is not an RDMA device, or the node has only interfaces that "
        "carry TCP.",
        "`/sys/class/infiniband` compared with `/sys/class/net`.",
-       "Install an RDMA NIC or load its driver (`modprobe mlx5_ib`). For tests, Soft-RoCE is "
-       "enough: `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev IF`."},
+       "In a list, write the names of RDMA devices, which `shmemctl topo` shows. Otherwise install "
+       "an RDMA NIC or load its driver (`modprobe mlx5_ib`). For tests, Soft-RoCE is enough: "
+       "`modprobe rdma_rxe && rdma link add rxe0 type rxe netdev IF`."},
       {"nic-off-fabric", group, "error, warning",
        "A PE uses a NIC that is not part of the compute fabric: another link layer, another rate, "
        "or EFA beside InfiniBand. It cannot reach the NICs that the other PEs use, or is much "
@@ -135,11 +143,15 @@ std::vector<FindingReference> topology_findings() {
        "Give a known release, such as the one that the fix names."},
       {"pcie-degraded", group, "warning, info",
        "A PCIe link to a GPU or NIC runs with fewer lanes or at a lower speed than both ends can. "
-       "A warning as well: the slot of one device can do less than those of its model have here. "
-       "The info forms: an idle GPU lowers its link speed, or the slots can do no more.",
+       "It is also a warning if the slot of one device can do less than the slots of the other "
+       "devices of its model. The info forms: an idle GPU lowers its link speed, or the slots of "
+       "all devices of the model can do no more.",
        "`current_link_width`, `current_link_speed` and their maxima at both ends of the link.",
        "Reseat the device or its riser and check the slot's settings in the firmware."},
-      {"port-down", group, "error, warning, info", "A port is not active, so nothing uses it.",
+      {"port-down", group, "error, warning, info",
+       "A port is not active, so nothing uses it. It is an error if no RDMA port of the node is "
+       "active, a warning if no port of this NIC is, and info if another port of the NIC is "
+       "active.",
        "`/sys/class/infiniband/*/ports/*/state`.",
        "Look at cable, switch port and subnet manager: `ibstat`, `ip link`, `ethtool`."},
       {"port-slow", group, "warning",
@@ -220,8 +232,10 @@ std::vector<FindingReference> nic_counter_findings() {
        "moe`), and at the host's PCIe link (`shmemctl topo`)."},
       {"nic-hotspot-measured", group, "warning",
        "A port carried much more than its siblings, by its own counters.",
-       "Each direction is compared within the node: above the median by 3.5 times 1.4826 MAD and "
-       "by a tenth of the link, and above a floor.",
+       "The rate of each port, in each direction, is compared with those of the node's other "
+       "ports: it exceeds their median by more than 3.5 times 1.4826 MAD and by more than a tenth "
+       "of the link's rate (where that is unknown, it is more than twice the median), and it is "
+       "not negligible.",
        "Compare with `shmemctl topo`: the PEs of that port are named; change the mapping or spread "
        "the load."},
       {"nic-lossy", group, "error, warning",
@@ -253,17 +267,16 @@ std::vector<FindingReference> log_findings() {
        "A log has a message of the catalogue. The finding names the first line, the ranks that "
        "wrote it, and the cause.",
        "Patterns in `log_messages.conf`, each with its source.",
-       "What the finding says; it differs by message."},
+       "Do what the finding says; it differs by message."},
       {"log-nic-unknown", group, "info",
        "A rank chose a NIC that the topology with which the log is compared does not have.",
        "The NIC's name in the log, and the names of `--from` or of this machine.",
        "Pass the topology of the node that the log is of: `--from FILE`."},
       {"log-rank-missing", group, "warning",
-       "No line is of a rank that exists by what the others say.",
-       "The largest communicator whose size a log shows, if more than half of its ranks "
-       "have "
-       "lines.",
-       "Give the logs of all nodes; if these are all, the rank never started."},
+       "A rank exists, as the logs of other ranks show, but no line of the logs is from it.",
+       "The ranks of the largest communicator whose size a log shows; nothing is said unless more "
+       "than half of them have lines.",
+       "Pass the logs of all nodes; if these are all, the rank never started."},
       {"log-unknown-error", group, "error, warning, info",
        "A line is an error by its form (`NCCL WARN`, `UCX  ERROR`, the end of a traceback, ...) "
        "and "
@@ -282,11 +295,11 @@ std::vector<FindingReference> process_findings() {
   constexpr const char* group = "Running processes";
   return {
       {"env-contradiction", group, "warning",
-       "Two variables of a process are set of which one takes the effect of the other.",
+       "A process has two variables set, one of which makes the other ineffective.",
        "`inspect` compares `/proc/PID/environ` with a table of such pairs.",
        "Unset the one that is not meant."},
       {"env-ignored", group, "warning",
-       "A variable has no effect: none of the libraries that the process has loaded has its name.",
+       "A variable has no effect: no library that the process has loaded contains its name.",
        "The names are texts in the library's file. Open MPI's parameters and names of "
        "installations "
        "(`NCCL_HOME`) are not looked for, and nothing is said if no library of that prefix is "
@@ -355,19 +368,19 @@ std::vector<FindingReference> process_findings() {
        "port that is hot in receiving, in place of `nic-hotspot-measured`.",
        "Compare the NICs that the ranks of both nodes have open: `shmemctl inspect --all`."},
       {"symbol-missing", group, "error, info",
-       "A library needs symbols of a version that another loaded library lacks. It has severity "
-       "info if it only asks for them at run time (`dlvsym()`): it goes on without the feature "
-       "that "
-       "needs them, as NCCL does without GPU-initiated networking.",
+       "A library needs symbols of a version that another loaded library lacks. It is info if the "
+       "library only looks for the symbols at run time (`dlvsym()`) and works without them, as "
+       "NCCL does without GPU-initiated networking.",
        "Tables of symbol versions in both files; for libibverbs, libmlx5 and libefa also the "
        "versions that are texts in NCCL and NVSHMEM.",
        "Install a newer rdma-core, or an older release of the library that needs it."},
       {"tcp-fallback", group, "warning, info",
        "A process is connected to other hosts by TCP only although the node has active RDMA ports. "
-       "It is a warning if its connections carried more than 10 MB/s in the window (where the "
-       "kernel does not say: interfaces more than 10 MB/s, and RDMA ports less than a tenth "
-       "of it); without `--window`, only the connections are known. Those to ports below 1024 are "
-       "left out. In `explain`, that a rank's lanes of UCX are TCP only.",
+       "It is a warning if these connections carried more than 10 MB/s in the window; where the "
+       "kernel does not count their bytes, if the interfaces carried more than 10 MB/s and the "
+       "RDMA ports less than a tenth of that. Without `--window` the traffic is not known, and it "
+       "is info. Connections to ports below 1024 are not counted. In `explain`: all lanes of UCX "
+       "that a rank lists are TCP.",
        "RDMA netlink or `/proc/PID/fd`, `/proc/PID/net/tcp`, NETLINK_SOCK_DIAG, "
        "`/sys/class/infiniband`, `/proc/net/dev`; `explain`: the log and a topology.",
        "Mount `/dev/infiniband` into the container; look at `NCCL_NET`, `NCCL_IB_DISABLE`, "
