@@ -15,13 +15,15 @@ std::vector<FindingReference> check_findings() {
        "reboot)."},
       {"cuda-driver", group, severities,
        "CUDA does not start, or the driver is older than the CUDA release that this binary was "
-       "built with.",
+       "built with. It is a warning if the binary still runs with that driver.",
        "`cuInit` and `cuDriverGetVersion` in a child process.",
-       "Depends on the CUDA error, which the message names: start the fabric manager (802), reload "
+       "It depends on the CUDA error that the message names: start the fabric manager (802), "
+       "reload "
        "the modules (803), remove the compat folder (804), pass the GPUs to the container (100), "
        "install cuda-compat or a newer driver."},
       {"nvidia-devices", group, severities,
-       "Device nodes of the driver are missing or closed to this user.",
+       "Device nodes of the driver are missing, or this user may not open them. It is a warning if "
+       "only those of some GPUs are.",
        "`/dev/nvidiactl`, `/dev/nvidia-uvm`, `/dev/nvidia<N>`.",
        "`nvidia-modprobe -u -c 0`; in a container, `docker run --gpus all`."},
       {"fabric-manager", group, error,
@@ -31,13 +33,15 @@ std::vector<FindingReference> check_findings() {
        "`systemctl enable --now nvidia-fabricmanager`."},
       {"imex", group, severities,
        "The node is configured for NVLinks to other nodes (IMEX), but the service does not run or "
-       "there is no channel: CUDA refuses to import memory of another node.",
+       "there is no channel: CUDA refuses to import memory of another node. It is a warning if the "
+       "configuration names one node only.",
        "`/etc/nvidia-imex/nodes_config.cfg`, the process `nvidia-imex`, "
        "`/dev/nvidia-caps-imex-channels`.",
        "Start `nvidia-imex` on all nodes of the domain, and create a channel."},
       {"peer-mapping-override", group, severities,
-       "The driver parameter PeerMappingOverride is not set, so a GPU cannot ring a NIC's doorbell "
-       "and IBGDA falls back to a CPU thread.",
+       "The driver parameter PeerMappingOverride is not set, so a GPU cannot ring a NIC's "
+       "doorbell, and NVSHMEM's IBGDA lets a CPU thread do it. It is an error if "
+       "`NVSHMEM_IB_ENABLE_IBGDA` asks for IBGDA.",
        "`/proc/driver/nvidia/params`.",
        "Set `NVreg_RegistryDwords=\"PeerMappingOverride=1;\"` and `NVreg_EnableStreamMemOPs=1` in "
        "`/etc/modprobe.d`, and reboot."},
@@ -57,16 +61,19 @@ std::vector<FindingReference> check_findings() {
        "The results of `dma-buf` and `nvidia-peermem`.",
        "`modprobe nvidia-peermem`, or what `dma-buf` says."},
       {"gdrcopy", group, warning,
-       "GDRCopy is not complete, so staged atomics and small copies take slower paths.",
+       "The module, the device file or the library of GDRCopy is missing, so staged atomics and "
+       "small copies take slower paths.",
        "The module gdrdrv, `/dev/gdrdrv` and libgdrapi.so.2.",
        "`modprobe gdrdrv`, or install gdrdrv-dkms and libgdrapi."},
       {"gpus-visible", group, severities,
-       "PCI shows a GPU that the driver does not, or another driver holds it.",
+       "PCI shows a GPU that the driver does not. It is a warning if another driver holds the GPU, "
+       "or if this is a container, which may hide it.",
        "`/proc/driver/nvidia/gpus`, compared with PCI.",
        "`dmesg | grep -i -E 'nvrm|xid'`; in a container, `docker run --gpus all`."},
       {"gpu-health", group, severities,
        "A GPU reports uncorrected memory errors, row remappings or page retirements that are "
-       "pending or failed, or clocks that heat or power hold back.",
+       "pending or failed, or clocks that heat or power hold back. It is an error if row remapping "
+       "failed.",
        "NVML.",
        "Reset the GPU or reboot for pending remappings; replace a GPU whose remapping failed."},
       {"gpu-clocks", group, warning,
@@ -81,16 +88,20 @@ std::vector<FindingReference> check_findings() {
        "A kernel on each GPU, in a child process.",
        "`dmesg` for Xid errors; use a build for this GPU's architecture."},
       {"gpu-abilities", group, severities,
-       "The GPU cannot export memory to other processes, or cannot launch cooperatively.",
+       "The GPU cannot export memory to other processes, so PEs cannot share it, which is an "
+       "error; or it can export memory only by CUDA IPC, or cannot launch cooperatively, which is "
+       "a warning.",
        "Device attributes, and an export in a child process.",
        "Install driver branch 525 or newer; give a container the GPU's device nodes."},
       {"gpu-copies", group, severities,
-       "Copies from or to the host are wrong, or slower than half of the PCIe link.",
+       "Copies from or to the host return wrong data, which is an error, or are slower than half "
+       "of the rate of the PCIe link.",
        "Timed copies with a pattern.",
        "`shmemctl doctor --only pcie`; run on the GPU's NUMA node; reset a GPU that returns wrong "
        "bytes."},
       {"gpu-p2p", group, severities,
-       "Pairs of GPUs cannot access each other's memory, or their link has no native atomics.",
+       "Pairs of GPUs cannot access each other's memory, or their link has no native atomics. It "
+       "is an error if access fails between GPUs that have NVLinks.",
        "`cuDeviceCanAccessPeer`, `cuDeviceGetP2PAttribute`.",
        "`nvidia-smi topo -p2p r`, then pcie-acs and iommu."},
       {"nvlink-state", group, severities, "NVLinks of a GPU are down.",
@@ -101,12 +112,14 @@ std::vector<FindingReference> check_findings() {
        "seconds.",
        "NVML, or the daemon's socket.", "`systemctl enable --now nvidia-persistenced`."},
       {"pcie-link-width", group, severities,
-       "A PCIe link to a GPU or NIC has fewer lanes than both ends can.",
+       "A PCIe link to a GPU or NIC has fewer lanes than both ends support. It is a warning if the "
+       "device supports more and its slot does not.",
        "`current_link_width` and `max_link_width` at both ends.",
        "Reseat card or riser, look at the slot's BIOS setting."},
       {"pcie-link-speed", group, severities,
-       "A PCIe link to a GPU or NIC is slower than both ends can. An idle GPU lowers its speed; "
-       "look again under load.",
+       "A PCIe link to a GPU or NIC is slower than both ends support. It is a warning if the "
+       "device supports more and its slot does not, and for a GPU, which lowers the speed while it "
+       "is idle: look again under load.",
        "`current_link_speed` and `max_link_speed` at both ends.",
        "Reseat card or riser, look at the slot's BIOS setting."},
       {"pcie-acs", group, warning,
@@ -132,7 +145,7 @@ std::vector<FindingReference> check_findings() {
        "Set it with `setpci`; the fix gives the command."},
       {"rdma-devices", group, severities, "A NIC has no RDMA device though its driver offers one.",
        "`/sys/class/infiniband`, compared with the NICs on PCI.", "`modprobe mlx5_ib`."},
-      {"rdma-port-state", group, severities, "A port is not active.",
+      {"rdma-port-state", group, severities, "A port is not active. It is an error if no port is.",
        "`/sys/class/infiniband/*/ports/*/state`.",
        "`ip link set up`, start a subnet manager, or look at cable and switch port."},
       {"rdma-link-layer", group, severities,
@@ -158,11 +171,13 @@ std::vector<FindingReference> check_findings() {
        "Add an IP address to the interface, or tell the libraries which family and version to "
        "use."},
       {"rdma-gid-index", group, severities,
-       "The RoCE v2 address has different GID indices on different devices, or a variable fixes an "
-       "index that some port does not have.",
+       "A variable fixes a GID index that some port does not have, which is an error; or the RoCE "
+       "v2 address has different GID indices on different devices.",
        "GID tables of all ports and `*_IB_GID_INDEX`.",
        "Leave the choice to the library: `NVSHMEM_IB_GID_INDEX=-1`, or export the common index."},
-      {"rdma-uverbs", group, severities, "The RDMA devices cannot be opened by this user.",
+      {"rdma-uverbs", group, severities,
+       "This user cannot open the RDMA devices. It is a warning if only the connection manager, "
+       "`rdma_cm`, is missing.",
        "`/dev/infiniband/uverbs*`, `/dev/infiniband/rdma_cm`.",
        "`modprobe ib_uverbs`; in a container, `docker run --device=/dev/infiniband "
        "--cap-add=IPC_LOCK`."},
@@ -212,10 +227,12 @@ std::vector<FindingReference> check_findings() {
       {"libfabric-provider", group, severities, "libfabric has no provider for the node's NICs.",
        "`fi_getinfo`.", "Install the provider's package; for EFA, AWS's installer."},
       {"libfabric-environment", group, severities,
-       "A variable differs from what libfabric's provider needs.", "The environment.",
+       "An environment variable differs from what the node's libfabric provider needs.",
+       "The variables in the environment that the provider reads.",
        "Export the values that the fix prints."},
       {"libfabric-gdrcopy", group, severities,
-       "The provider needs GDRCopy for atomics on GPU memory, and it is not complete.",
+       "The libfabric provider needs GDRCopy for atomics on GPU memory, and the module, the device "
+       "file or the library of GDRCopy is missing.",
        "As `gdrcopy`.", "As `gdrcopy`."},
       {"transport-ibrc", group, severities,
        "The transport ibrc cannot move bytes through a port and back.",
@@ -245,7 +262,8 @@ std::vector<FindingReference> check_findings() {
        "`/proc/self/limits`.",
        "`ulimit -l unlimited` in `/etc/security/limits.d`; Slurm: `LimitMEMLOCK=infinity`; in a "
        "container, `docker run --ulimit memlock=-1`."},
-      {"dev-shm", group, severities, "/dev/shm is not mounted, too small or nearly full.",
+      {"dev-shm", group, severities,
+       "/dev/shm is not mounted, which is an error, or it is too small or nearly full.",
        "`/proc/mounts`, `statvfs`.",
        "`mount -o remount,size=50% /dev/shm`; in a container, `docker run --shm-size=16g`."},
       {"hugepages", group, warning,
@@ -258,7 +276,9 @@ std::vector<FindingReference> check_findings() {
        "Linux is older than 4.18 (error), or older than 5.12, which is the first with dma-buf for "
        "RDMA (warning).",
        "`/proc/sys/kernel/osrelease`.", "Install a newer kernel."},
-      {"cpu-governor", group, warning, "CPUs are not governed by `performance`.",
+      {"cpu-governor", group, warning,
+       "The frequency governor of some CPUs is not `performance`, so their clocks change with the "
+       "load.",
        "`scaling_governor` of every CPU.",
        "`echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor`."},
       {"clocksource", group, warning, "The system clock is slow to read, so timings are coarse.",

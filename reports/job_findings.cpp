@@ -7,8 +7,8 @@ std::vector<FindingReference> transport_findings() {
   constexpr const char* group = "Bring-up and transports";
   return {
       {"buffer-corrupt", group, "error",
-       "What one PE put into the registered buffer of another did not arrive unchanged: size, "
-       "offset, expected and found bytes are in the message.",
+       "Data that one PE put into a registered buffer of another did not arrive unchanged; the "
+       "message has size, offset, and the expected and the found bytes.",
        "In `bringup` each PE puts into a registered buffer of the next PE of its node, which "
        "verifies it.",
        "Look at the memory of that host first: `shmemctl doctor` there."},
@@ -36,8 +36,8 @@ std::vector<FindingReference> transport_findings() {
        "Set `SHMEMCTL_DEVICE_PATH=auto`, and use a transport that reaches these PEs; `shmemctl "
        "doctor --only gpu` says what prevents peer access."},
       {"pair-corrupt", group, "error",
-       "What one PE sent did not arrive unchanged at another: operation, size, offset, expected "
-       "and found bytes are in the message.",
+       "Data that one PE sent did not arrive unchanged at another; the message has the operation, "
+       "size, offset, and the expected and the found bytes.",
        "`bringup` verifies put, get, atomics and put-with-signal on every pair.",
        "Look at the hosts and devices of these PEs first: `shmemctl doctor` there."},
       {"pair-unreachable", group, "error", "No transport reaches one PE from another.",
@@ -74,7 +74,8 @@ std::vector<FindingReference> bench_findings() {
        "Compare with the NIC's own counters: `shmemctl hotspots --during CMD`; for a measured "
        "limit, measure longer on an idle machine (`-D 5`)."},
       {"bench-corrupt", group, "error",
-       "A case left wrong data in memory: PE, offset, expected and found.",
+       "A case left wrong data in memory; the message has the PE, the offset, and the expected and "
+       "the found value.",
        "Every point is verified after its timed loop, with data that depends on the iteration.",
        "Run `shmemctl bringup`; if every pair passes there, report it as a bug."},
       {"bench-drift", group, "warning",
@@ -145,8 +146,9 @@ std::vector<FindingReference> moe_findings() {
   constexpr const char* group = "MoE";
   return {
       {"moe-corrupt", group, "error",
-       "The result of a dispatch or combine is not what routing and reduction order prescribe: "
-       "rank, row or token, expected and found.",
+       "The result of a dispatch or combine is not what the routing and the order of the sums "
+       "prescribe; the message has the rank, the row or token, and the expected and the found "
+       "value.",
        "The first call, the last and every `--verify-every`-th are compared with the reference "
        "result, bit for bit.",
        "Run again with `--verify-every 1`; if it still fails, the transport or the memory is "
@@ -169,13 +171,14 @@ std::vector<FindingReference> moe_findings() {
        "Look at the NICs, ports and links between the two PEs: `shmemctl hotspots`, `shmemctl "
        "topo`."},
       {"moe-slow-rank", group, "warning",
-       "One column of the wait matrix stands out: ranks wait more than 3 times as long for this "
-       "rank as for the others, most of them individually, and the difference is more than a tenth "
-       "of a call.",
+       "One column of the wait matrix stands out: most ranks, and all on average, wait more than 3 "
+       "times as long for this rank as ranks wait for each other elsewhere, and the difference is "
+       "more than a tenth of a call.",
        "The wait matrix.", "Look at what else runs on that PE's cores and GPU, and at its clocks."},
       {"moe-slow-receiver", group, "warning",
-       "One row of the wait matrix stands out: this rank waits more than 3 times as long for the "
-       "others as these do for each other, and the difference is more than a tenth of a call.",
+       "One row of the wait matrix stands out: this rank waits for most ranks, and on average for "
+       "all, more than 3 times as long as these wait for each other, and the difference is more "
+       "than a tenth of a call.",
        "The wait matrix.",
        "Look at that PE's NIC and PCIe link, and at what else runs on its GPU."},
   };
@@ -255,11 +258,13 @@ std::vector<FindingReference> simulation_findings() {
       {"uplink-predicted", group, "info",
        "`sim`: the uplinks of leaf switches need longer than any NIC.",
        "Bytes per leaf switch, divided by `--oversubscription`.",
-       "Less oversubscription, or expert-parallel groups that stay below their leaf switches."},
+       "Use a fabric with less oversubscription, or expert-parallel groups whose nodes share leaf "
+       "switches."},
       {"what-if-slower", group, "info",
        "`sim`: the changes that were asked for make a step at least 5 % longer.",
        "The step time of the variant, compared with the one without changes.",
-       "Compare the NICs of the variants in the table."},
+       "The table shows, for each variant, which NICs carry more: look for those that limit the "
+       "step."},
   };
 }
 
@@ -315,19 +320,21 @@ std::vector<FindingReference> acceptance_findings() {
        "`check --expect`: a device, the number of NVSwitches or a version differs from the file, "
        "or cannot be read here. All differences of one device are in one finding.",
        "The devices and versions that `topo` and `doctor` read, compared with the file.",
-       "The fix belongs to the first difference: reseat, replace the cable, install that firmware "
-       "or driver; or record the file anew on a good node."},
+       "The printed fix is for the first difference: reseat the device, replace the cable, install "
+       "that firmware or driver; or, if the node is right, write the file again with `shmemctl "
+       "check --record-expect FILE`."},
       {"expected-extra", group, "warning",
        "`check --expect`: this node has a GPU or an RDMA NIC that the file does not name.",
        "The devices of the node, compared with the file.",
-       "Remove the device, or record the file anew on a good node."},
+       "Remove the device, or write the file again on a good node with `shmemctl check "
+       "--record-expect FILE`."},
       {"expected-missing", group, "error",
        "`check --expect`: this node lacks a GPU or an RDMA NIC that the file names.",
        "The devices of the node, compared with the file.",
        "Run `lspci -s ADDRESS`: a device that it does not list has fallen off the bus; one that it "
        "lists lacks its driver."},
       {"hosts-differ", group, "warning",
-       "Hosts that should be alike are not: versions, firmware, limits, settings, GPUs, NICs or "
+       "Hosts that should be alike differ in versions, firmware, limits, settings, GPUs, NICs or "
        "their links. One finding for each set of hosts that differ from all others, with the "
        "facts, "
        "their values and those of most hosts; where no value is that of more than half of the "
@@ -360,7 +367,8 @@ std::vector<FindingReference> report_findings() {
        "`report diff`: more than half of the rows are unclear, so nothing is decided about most of "
        "what was measured; or more than `--max-unclear` allows, which is an error.",
        "A row is unclear if its confidence interval contains both no change and a relevant change.",
-       "Measure longer (`-D 5`), and more runs on each side, in folders."},
+       "Measure longer (`-D 5`), and several times on each side, and pass the folders with the "
+       "reports."},
       {"comparison-disturbed", group, "warning",
        "`report diff` of changed rows: other processes disturbed some of the runs, so the changes "
        "may be their doing.",
@@ -383,11 +391,12 @@ std::vector<FindingReference> report_findings() {
        "The row's `status`.", "See the row's `reason`."},
       {"row-missing", group, "error, info", "`report diff`: rows of BASE are not in NEW.",
        "Rows are matched by case and parameters.",
-       "Measure them in NEW too, or give `--allow-missing`."},
+       "Measure them in NEW too, or pass `--allow-missing` if they need not be there."},
       {"run-aborted", group, "error",
        "The run failed on the way or a signal ended it. The report is `incomplete` and holds what "
        "was measured before.",
-       "The error or signal that ended the run.", "See the message; run it again."},
+       "The error or signal that ended the run.",
+       "Remove the cause that the message names, and run it again."},
       {"run-incomplete", group, "error",
        "`report annotate`: the report is not `complete`. It appears in annotations only.",
        "The report's `status`.", "Look at the log of the run."},
@@ -396,7 +405,8 @@ std::vector<FindingReference> report_findings() {
        "checks "
        "does not meet a threshold of `--require` or `--require-file`.",
        "The expression, evaluated for everything that it matches.",
-       "Find out why the requirement is not met, or change the threshold."},
+       "Look at the rows that the message names: find what made them worse, or correct the "
+       "threshold."},
   };
 }
 

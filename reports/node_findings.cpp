@@ -174,10 +174,11 @@ std::vector<FindingReference> topology_findings() {
        "`NVSHMEM_IB_ENABLE_IBGDA=1`."},
       {"topology-incomplete", group, "warning, info",
        "Facts of the topology could not be read, were left out, or were taken from another place "
-       "in the source; or the file contains no device that is recognised. The output then does "
-       "not cover the whole node.",
+       "in the source; or the file contains no device that is recognised. What is shown then is "
+       "not the whole node.",
        "The code that reads a topology notes what it skips, with line and column.",
-       "Record the machine again, or run `shmemctl topo` on the host itself."},
+       "Run `shmemctl topo` on the host itself, or record the machine again, with `shmemctl "
+       "gather`."},
   };
 }
 
@@ -310,8 +311,9 @@ std::vector<FindingReference> process_findings() {
        "`inspect` compares `/proc/PID/environ` with a table of ranges and words.",
        "Set one of the values that the finding gives."},
       {"gpu-index-confused", group, "warning",
-       "A process communicates over the NIC next to another GPU than its own: the one whose "
-       "physical number is the number that its GPU has under `CUDA_VISIBLE_DEVICES`.",
+       "A process communicates over the NIC of the wrong GPU: it took the number that its GPU has "
+       "under `CUDA_VISIBLE_DEVICES` for a physical number, and uses the NIC next to the GPU of "
+       "that number.",
        "NVML's processes and `CUDA_VISIBLE_DEVICES` in `/proc/PID/environ`, against the ports of "
        "its connected queue pairs and the distances of the node; in `explain`, the number and the "
        "PCI address of the GPU in NCCL's log.",
@@ -324,8 +326,8 @@ std::vector<FindingReference> process_findings() {
        "Keep one: uninstall a package, or clean `LD_LIBRARY_PATH` and `LD_PRELOAD`."},
       {"mapping-differs", group, "warning, info",
        "The ports over which a rank communicates are not those that `topo` computes for the "
-       "version and the settings of its library. The info form says that NCCL may have made the "
-       "connections, whose rings may leave a node at another GPU than that of the NIC.",
+       "version and the settings of its library. The info form: NCCL may have made the "
+       "connections, and a ring of NCCL may leave the node by the NIC of another GPU.",
        "The ports of connected queue pairs (`inspect`), or those that the log of a rank names "
        "(`explain`), against NVSHMEM's and NCCL's rules on the topology of the node.",
        "Compare with `shmemctl topo` under the same variables; look for a variable that the "
@@ -339,8 +341,9 @@ std::vector<FindingReference> process_findings() {
        "Let each rank use the NIC next to its GPU: `shmemctl topo` prints the setting."},
       {"nvshmem-qp-layout", group, "error, warning",
        "An extension reads the queue pairs of NVSHMEM's IBGDA in the order that they had before "
-       "3.5.19, and a later host library is loaded. Transfers between nodes time out or access "
-       "memory illegally. It is a warning if the extension does not report its release.",
+       "3.5.19, and a later host library is loaded. Transfers between nodes then time out or "
+       "access memory illegally. It is a warning if the release of NVSHMEM that the extension was "
+       "built with is unknown.",
        "The version that is a text in the extension, and that of the host library; the extension "
        "names IBGDA's device state.",
        "Rebuild the extension from a revision that knows the new order, or load an NVSHMEM before "
@@ -354,8 +357,9 @@ std::vector<FindingReference> process_findings() {
        "built with."},
       {"rank-awaited", group, "warning, info",
        "A rank of a job holds the others up: it still compiles, is stopped, is blocked in the "
-       "kernel or has ended, or a local rank is missing. The info form is a guess: one sleeps and "
-       "all others run, or the reverse, or one has an idle GPU and the others busy ones.",
+       "kernel or has ended, or a local rank is missing. The info form is a guess: one rank sleeps "
+       "while all others run, or runs while all others sleep, or its GPU is idle while those of "
+       "the others are busy.",
        "`inspect` reads states, CPU times and descendants of all processes of the job on this "
        "node, and how busy each keeps its GPU (NVML).",
        "Look at that process; compile before the job starts, or raise the timeout of the others."},

@@ -84,8 +84,8 @@ std::vector<OptionSpec> make_table() {
        "node that topo, check or sim reads, else the newest known one."},
       integer("PES_PER_NODE", "0", 0, 4096, "PEs that run on each node; 0: one per GPU."),
       {"GPUS", OptionType::text, "",
-       "GPUs of the PEs of a node, by local rank, as comma-separated numbers of topo; more PEs "
-       "than numbers: the list repeats; empty: all GPUs in order."},
+       "GPUs of the PEs of a machine, in the order of the PEs, as comma-separated numbers of topo; "
+       "the list repeats if there are more PEs; empty: all GPUs in order."},
       {"HCA_LIST", OptionType::text, "",
        "HCAs that PEs may use, as comma-separated NAME[:PORT]; a ^ before the list: use all but "
        "these.",
@@ -249,9 +249,9 @@ std::vector<OptionSpec> transport_options() {
       "Send queue depth of ibdevx and ibgda, in WQEBBs of 64 bytes; rounded up to a power of two.");
   OptionSpec gda_queues =
       integer("IBGDA_NUM_RC_PER_PE", "2", 1, 64, "RC queue pairs of ibgda per peer and NIC.");
-  OptionSpec gda_batch = integer(
-      "IBGDA_NUM_REQUESTS_IN_BATCH", "32", 1, 32768,
-      "WQEBBs that ibgda posts before it rings the doorbell; rounded up to a power of two.");
+  OptionSpec gda_batch = integer("IBGDA_NUM_REQUESTS_IN_BATCH", "32", 1, 32768,
+                                 "WQEBBs that ibgda posts at most before it rings the doorbell; "
+                                 "rounded up to a power of two.");
   OptionSpec gda_map = choice(
       "IBGDA_RC_MAP_BY", "cta", {"cta", "warp"},
       "Which threads share a queue pair of ibgda: those of a thread block (cta), or of a warp.");
