@@ -160,10 +160,11 @@ std::string takers_of(const std::string& name, const std::vector<Page>& pages, s
       for (const std::string& each : flags_of(*option))
         if (each == wanted)
           takers.push_back(page.app->get_parent() == nullptr
-                               ? "all"
+                               ? "all subcommands"
                                : page.command_name.substr(page.command_name.find(' ') + 1));
   flag = takers.empty() ? "" : wanted;
-  return join(takers, ", ");
+  const bool is_common = !takers.empty() && takers.front() == "all subcommands"; // the first page
+  return is_common ? takers.front() : join(takers, ", ");
 }
 
 std::string values_text(const OptionSpec& spec) {
@@ -184,8 +185,9 @@ std::string markdown_options_page(const std::vector<Page>& pages) {
       std::string(generated_note) +
       "# Options and environment variables\n\nEach option is read from the command line, then "
       "from the variable `SHMEMCTL_NAME`, then from `NVSHMEM_NAME` where NVSHMEM has a variable of "
-      "that name, then from the file of `--config` (`name = value`). Options without a flag are "
-      "set by their variable. Sizes take the suffixes K, M and G (powers of 1024). "
+      "that name, then from a configuration file (lines of `name = value`): that of `--config`, "
+      "otherwise `$XDG_CONFIG_HOME/shmemctl.conf` and `/etc/shmemctl.conf`. Options without a flag "
+      "are set by their variable. Sizes take the suffixes K, M and G (powers of 1024). "
       "[`shmemctl env`](commands/env.md) prints every option with its value and where it came "
       "from.\n";
   for (const OptionSpec& spec : option_table()) {
@@ -397,7 +399,7 @@ std::string man_options() {
   text += ".SH NAME\nshmemctl\\-options \\- options and environment variables of shmemctl\n"
           ".SH DESCRIPTION\n" +
           roff("Each option is read from the command line, then from SHMEMCTL_NAME, then from "
-               "NVSHMEM_NAME where that is given below, then from the file of --config.") +
+               "NVSHMEM_NAME where that is given below, then from a configuration file.") +
           "\n";
   for (const OptionSpec& spec : option_table())
     text += ".TP\n\\fBSHMEMCTL_" + roff(spec.name) + "\\fR" +

@@ -18,9 +18,8 @@ std::vector<FindingReference> check_findings() {
        "built with. It is a warning if the binary still runs with that driver.",
        "`cuInit` and `cuDriverGetVersion` in a child process.",
        "It depends on the CUDA error that the message names: start the fabric manager (802), "
-       "reload "
-       "the modules (803), remove the compat folder (804), pass the GPUs to the container (100), "
-       "install cuda-compat or a newer driver."},
+       "reload the modules (803), remove the compat folder (804), pass the GPUs to the container "
+       "(100), install cuda-compat or a newer driver."},
       {"nvidia-devices", group, severities,
        "Device nodes of the driver are missing, or this user may not open them. It is a warning if "
        "only those of some GPUs are.",
@@ -128,9 +127,8 @@ std::vector<FindingReference> check_findings() {
        "read.",
        "ACS control of every bridge between them (needs root).",
        "Clear the redirect bits with `setpci`, as the fix does until the next boot. To keep it: "
-       "switch "
-       "ACS off in the BIOS, or boot with `pci=disable_acs_redir=` and the bridges, which the fix "
-       "gives. Keep ACS where virtual machines need it."},
+       "switch ACS off in the BIOS, or boot with `pci=disable_acs_redir=` and the bridges, which "
+       "the fix gives. Keep ACS where virtual machines need it."},
       {"iommu", group, warning,
        "The IOMMU translates the addresses of GPUs and NICs, so peer-to-peer traffic goes through "
        "the CPU.",
@@ -195,8 +193,7 @@ std::vector<FindingReference> check_findings() {
        "Install the same release on all of them (`mlxfwmanager`), and reboot."},
       {"rdma-pkeys", group, warning,
        "InfiniBand ports of the compute fabric are in different partitions, or only limited "
-       "members "
-       "of one: limited members cannot reach each other.",
+       "members of one: limited members cannot reach each other.",
        "`/sys/class/infiniband/*/ports/*/pkeys`; bit 15 is full membership.",
        "Correct the partitions of the subnet manager (`partitions.conf`)."},
       {"roce-priorities", group, warning,
@@ -311,8 +308,7 @@ std::vector<FindingReference> check_findings() {
        "`docker run --cap-add=IPC_LOCK --cap-add=SYS_PTRACE --cap-add=SYS_NICE`."},
       {"kernel-log-xid", group, severities,
        "The NVIDIA driver wrote a Xid: an error of a GPU, with what NVIDIA's catalogue says is to "
-       "be "
-       "done first: restart the application, reset the GPU, reboot, or replace.",
+       "be done first: restart the application, reset the GPU, reboot, or replace.",
        "The kernel log, or the file of `--kernel-log`, and the entries of `kernel_messages.conf`, "
        "each with its source.",
        "Do what the message says. Codes that are no problem (45, 63, 92, 121) are not reported."},

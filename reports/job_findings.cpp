@@ -336,16 +336,14 @@ std::vector<FindingReference> acceptance_findings() {
       {"hosts-differ", group, "warning",
        "Hosts that should be alike differ in versions, firmware, limits, settings, GPUs, NICs or "
        "their links. One finding for each set of hosts that differ from all others, with the "
-       "facts, "
-       "their values and those of most hosts; where no value is that of more than half of the "
-       "hosts, it names none as the outlier. With `--against`, the golden host's values are right.",
+       "facts, their values and those of most hosts; where no value is that of more than half of "
+       "the hosts, it names none as the outlier. With `--against`, the golden host's values are "
+       "right.",
        "`doctor` and `check` under a launcher, `doctor --against`, `report diff --nodes`: the "
-       "facts "
-       "of each host (`hosts[].facts`) are compared; see the page about hosts that should be "
+       "facts of each host (`hosts[].facts`) are compared; see the page about hosts that should be "
        "alike.",
        "Bring the host to what the others have; the printed fix belongs to the first fact. If it "
-       "is "
-       "meant to differ, compare it with hosts of its own type."},
+       "is meant to differ, compare it with hosts of its own type."},
       {"nothing-to-check", group, "warning",
        "`check`: there is neither a GPU nor an RDMA device. The exit code is 3: the parts that ran "
        "show that shmemctl works on this machine, and nothing else.",
@@ -402,8 +400,7 @@ std::vector<FindingReference> report_findings() {
        "The report's `status`.", "Look at the log of the run."},
       {"threshold-missed", group, "error",
        "`report check`, `report diff`: a row, the load of a NIC, or the number of findings or "
-       "checks "
-       "does not meet a threshold of `--require` or `--require-file`.",
+       "checks does not meet a threshold of `--require` or `--require-file`.",
        "The expression, evaluated for everything that it matches.",
        "Look at the rows that the message names: find what made them worse, or correct the "
        "threshold."},

@@ -82,8 +82,7 @@ std::vector<FindingReference> topology_findings() {
        "Run `shmemctl topo` with the same settings on the host itself."},
       {"nic-far", group, "warning, info",
        "A PE uses a NIC although it could have a nearer one. It is a warning if the path leaves "
-       "the PCIe "
-       "switches (a host bridge or a socket is crossed).",
+       "the PCIe switches (a host bridge or a socket is crossed).",
        "The distance of the chosen NIC is compared with that of the NIC which the best assignment "
        "gives to the PE; in `explain`, which reads the choice in a log, with all NICs of the "
        "compute fabric. `inspect` compares the NICs of a process's connected queue pairs (RDMA "
@@ -189,8 +188,12 @@ std::vector<FindingReference> option_findings() {
        "Every option is checked against the option table.",
        "Unset it, or give it a legal value; the message names the legal ones."},
       {"env-no-such-nvshmem-variable", group, "warning",
-       "A variable with the prefix `NVSHMEM_` is set that no release of NVSHMEM has ever read.",
-       "The environment is compared with the names in NVSHMEM's releases.", "Unset it."},
+       "A variable with the prefix `NVSHMEM_` is set that some guides mention, but that no release "
+       "of NVSHMEM reads: `NVSHMEM_DISABLE_IB`, `NVSHMEM_NUM_PROXY_THREADS` or "
+       "`NVSHMEM_PROXY_CHANNEL_BUF_SIZE`.",
+       "The environment is compared with a list of such names; other unknown names are not "
+       "reported.",
+       "Unset it."},
       {"env-shadowed", group, "info",
        "An `NVSHMEM_` variable is set, but the `SHMEMCTL_` variable or flag of the same option "
        "wins here.",
@@ -221,8 +224,7 @@ std::vector<FindingReference> nic_counter_findings() {
        "does not count."},
       {"link-flapping", group, "error, warning",
        "A link went down or had to recover from errors: link_downed, link_error_recovery, symbol "
-       "errors, "
-       "carrier changes above their thresholds.",
+       "errors, carrier changes above their thresholds.",
        "Rules in `nic_thresholds.conf`, each with its source.",
        "Reseat or replace cable and transceiver, look at the switch port, then at the kernel log."},
       {"nic-congested", group, "error, warning",
@@ -258,8 +260,7 @@ std::vector<FindingReference> log_findings() {
   return {
       {"log-ends-early", group, "warning",
        "The log of a rank lacks a line that at least half of the ranks wrote: the rank hangs, "
-       "died, "
-       "or its output was lost. Others often time out because of it.",
+       "died, or its output was lost. Others often time out because of it.",
        "`explain` knows lines that every rank writes when it comes to some point (`step` in "
        "`log_messages.conf`), and compares the ranks.",
        "Look at what that rank does on its node: `shmemctl inspect`, the kernel log, whether its "
@@ -280,8 +281,7 @@ std::vector<FindingReference> log_findings() {
        "Pass the logs of all nodes; if these are all, the rank never started."},
       {"log-unknown-error", group, "error, warning, info",
        "A line is an error by its form (`NCCL WARN`, `UCX  ERROR`, the end of a traceback, ...) "
-       "and "
-       "the catalogue does not have it.",
+       "and the catalogue does not have it.",
        "Marks of libraries' error lines. Lines that differ in numbers only are one finding.",
        "Look at the lines before it; add what you find out with `--catalogue FILE`."},
       {"nic-hotspot-logged", group, "warning",
@@ -302,9 +302,8 @@ std::vector<FindingReference> process_findings() {
       {"env-ignored", group, "warning",
        "A variable has no effect: no library that the process has loaded contains its name.",
        "The names are texts in the library's file. Open MPI's parameters and names of "
-       "installations "
-       "(`NCCL_HOME`) are not looked for, and nothing is said if no library of that prefix is "
-       "loaded.",
+       "installations (`NCCL_HOME`) are not looked for, and nothing is said if no library of that "
+       "prefix is loaded.",
        "Correct the name; the fix gives the nearest one. Or load a release that knows it."},
       {"env-out-of-range", group, "warning",
        "A variable has a value that its library does not accept.",
@@ -320,8 +319,8 @@ std::vector<FindingReference> process_findings() {
        "Look NICs up by the GPU's PCI address; until then name the NIC of each rank."},
       {"library-twice", group, "error, warning",
        "A process has loaded one library from two files. Each has a state of its own, and which "
-       "one "
-       "a call reaches depends on the order of loading. Two NVSHMEM host libraries are an error.",
+       "one a call reaches depends on the order of loading. Two NVSHMEM host libraries are an "
+       "error.",
        "`/proc/PID/maps`: different files with the same name, apart from version and hash.",
        "Keep one: uninstall a package, or clean `LD_LIBRARY_PATH` and `LD_PRELOAD`."},
       {"mapping-differs", group, "warning, info",
@@ -365,8 +364,7 @@ std::vector<FindingReference> process_findings() {
        "Look at that process; compile before the job starts, or raise the timeout of the others."},
       {"receive-side-narrow", group, "warning",
        "A node sends by several RDMA ports and receives nearly everything by one, which limits "
-       "what "
-       "it can receive.",
+       "what it can receive.",
        "With `--window`, the byte counters of all ports: 90% or more of what is received on one "
        "port, at most 60% of what is sent, both more than 10 MB/s. `hotspots` finds the same of a "
        "port that is hot in receiving, in place of `nic-hotspot-measured`.",

@@ -205,8 +205,7 @@ std::vector<OptionSpec> gpu_options() {
              "memory API; fabric: "
              "the same, shareable across an NVLink domain; ipc: GPU memory shared by CUDA IPC; "
              "host: host memory that the GPUs map; none: the job uses no GPUs; auto: fabric if the "
-             "machines "
-             "share an NVLink domain, else vmm if all GPUs support it, else ipc."),
+             "machines share an NVLink domain, else vmm if all GPUs support it, else ipc."),
       choice("DEVICE_PATH", "auto", {"auto", "p2p", "proxy", "ibgda"},
              "How kernels access the memory of other PEs. auto: by loads and stores where it is "
              "mapped, else by a network; p2p: by loads and stores only; proxy: by a network "
