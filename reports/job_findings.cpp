@@ -27,7 +27,8 @@ std::vector<FindingReference> transport_findings() {
       {"gpu-memory-staged", group, "warning",
        "NICs cannot read and write GPU memory themselves, so every transfer over a network is "
        "copied through host memory.",
-       "Registering GPU memory failed both by dma-buf and through nvidia-peermem.",
+       "No transport that reaches all other PEs can register GPU memory, neither by dma-buf nor "
+       "through nvidia-peermem; the message has the reason.",
        "Run `shmemctl doctor --only dma-buf,nvidia-peermem,gpudirect-rdma` to see what is missing. "
        "If staging is intended, set `SHMEMCTL_GPUDIRECT=off`."},
       {"gpu-pair-unreachable", group, "warning",
@@ -136,7 +137,8 @@ std::vector<FindingReference> bench_findings() {
        "Look for drops with `shmemctl hotspots` and `ethtool -S`, and compare the MTU of all "
        "hosts."},
       {"bench-unpinned", group, "warning, info",
-       "A PE is bound to no CPU: a migration to another core shows as an outlier.",
+       "A PE is bound to no CPU, so a migration to another core shows as an outlier. It is info "
+       "with `--pin none`.",
        "The CPU affinity of every PE.",
        "Let the launcher bind PEs to cores, or give `--pin auto`."},
   };
@@ -251,13 +253,15 @@ std::vector<FindingReference> simulation_findings() {
       {"nic-hotspot-predicted", group, "warning",
        "`sim`: a NIC carries 1.2 times the even share or more, or the mapping makes a step at "
        "least 5 % longer than the best mapping.",
-       "Bytes per NIC from topology, mapping and routing.",
+       "Bytes per NIC, computed from topology, mapping and routing; nothing is measured.",
        "`shmemctl topo --policy optimal` prints the lines for the best mapping. If the mapping is "
        "not the cause, "
        "spread the popular experts over nodes."},
       {"uplink-predicted", group, "info",
-       "`sim`: the uplinks of leaf switches need longer than any NIC.",
-       "Bytes per leaf switch, divided by `--oversubscription`.",
+       "`sim`: the links between leaf switches and the layer above them take longer than any NIC, "
+       "so they limit a step.",
+       "Bytes that each leaf switch sends and receives over its uplinks, whose rate is that of its "
+       "ports divided by `--oversubscription`.",
        "Use a fabric with less oversubscription, or expert-parallel groups whose nodes share leaf "
        "switches."},
       {"what-if-slower", group, "info",
@@ -401,7 +405,7 @@ std::vector<FindingReference> report_findings() {
       {"threshold-missed", group, "error",
        "`report check`, `report diff`: a row, the load of a NIC, or the number of findings or "
        "checks does not meet a threshold of `--require` or `--require-file`.",
-       "The expression, evaluated for everything that it matches.",
+       "The threshold is evaluated for every row, port or count that it matches.",
        "Look at the rows that the message names: find what made them worse, or correct the "
        "threshold."},
   };

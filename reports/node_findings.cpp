@@ -215,13 +215,14 @@ std::vector<FindingReference> nic_counter_findings() {
   constexpr const char* group = "NIC counters";
   return {
       {"command-failed", group, "error", "The command that `hotspots --during` watched failed.",
-       "Its exit code or signal.", "Run it without `hotspots` and read its output."},
+       "The exit code or signal of the command.", "Run it without `hotspots` and read its output."},
       {"counters-unavailable", group, "warning, info",
-       "Counters of a port are missing, refuse to be read, were reset, are stuck or contradict "
-       "each other. It is a warning if the load of the port is therefore not known in full.",
+       "Counters of a port are missing, cannot be read, were reset, are stuck or contradict each "
+       "other, or a host of a job has no RDMA port. It is a warning if the load of an RDMA port is "
+       "therefore not known in full.",
        "Each counter is checked against its width, the link rate and the other counters.",
        "Look at the files under `/sys/class/infiniband/DEVICE`; update a driver or firmware that "
-       "does not count."},
+       "does not count, and measure again if the counters were reset meanwhile."},
       {"link-flapping", group, "error, warning",
        "A link went down or had to recover from errors: link_downed, link_error_recovery, symbol "
        "errors, carrier changes above their thresholds.",
