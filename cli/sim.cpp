@@ -92,10 +92,9 @@ void add_cluster_flags(CLI::App& command, sim::Request& request) {
                   "Nodes of the cluster, each with this topology (default 2)")
       ->check(CLI::Range(0, 1 << 24));
   command
-      .add_option(
-          "--fabric", request.fabric,
-          "rail: NIC i of each node connects to leaf switch i; fat-tree: all NICs of a node to "
-          "one leaf (default rail)")
+      .add_option("--fabric", request.fabric,
+                  "How NICs are connected. rail (default): NIC i of each node to leaf switch i; "
+                  "fat-tree: all NICs of a node to one leaf switch")
       ->type_name("FABRIC")
       ->check(CLI::IsMember({"rail", "fat-tree"}));
   command
@@ -156,7 +155,7 @@ void add_traffic_flags(CLI::App& command, sim::Request& request) {
                    "(only with --mode ht)");
   command
       .add_option("--dtype", request.dtype,
-                  "Data type of dispatch; combine uses bf16 (default bf16)")
+                  "Data type of dispatched rows (default bf16); combine always carries bf16")
       ->type_name("DTYPE")
       ->check(CLI::IsMember({"bf16", "fp8"}));
   command

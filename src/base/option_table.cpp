@@ -57,7 +57,9 @@ std::vector<OptionSpec> make_table() {
   constexpr bool in_nvshmem = true;
   const TransportChoices transports = transport_choices();
   return {
-      choice("COLOR", "auto", {"auto", "always", "never"}, "Use color on the terminal."),
+      choice("COLOR", "auto", {"auto", "always", "never"},
+             "Whether text output has colors; auto: if stdout is a terminal and NO_COLOR is not "
+             "set, or if CLICOLOR_FORCE or FORCE_COLOR is set."),
       number("TIMEOUT", "60", 1, 86400,
              "Seconds that any single wait of a job may take; in subcommands that start no job, "
              "seconds that the run may take besides the time that it is told to measure."),
@@ -278,8 +280,8 @@ std::vector<OptionSpec> transport_options() {
        "Network, as ADDRESS/BITS, in which an automatically selected GID must lie; empty: any.",
        in_nvshmem},
       choice("IB_ATOMICS", "auto", {"auto", "device", "message"},
-             "Who executes ibrc's atomics: the HCA (device) or the target's CPU, by message; auto: "
-             "the HCA if all HCAs of the job support atomics."),
+             "Who executes ibrc's atomics. device: the HCA; message: the CPU of the target, on a "
+             "message; auto: device if all HCAs of the job support atomics, else message."),
       receives,
       choice("IB_WRITE_ORDER", "auto", {"auto", "any", "kept"},
              "What ibrc, ibdevx and ibgda assume about the order in which RDMA WRITEs of a queue "
@@ -298,8 +300,8 @@ std::vector<OptionSpec> transport_options() {
               "Retransmissions (retry_cnt) after which a queue pair fails and its peer counts as "
               "lost."),
       choice("MLX5_DEVICE", "auto", {"auto", "real", "emulated"},
-             "Device of ibdevx and ibgda: an mlx5 HCA (real) or the emulated HCA (emulated); auto: "
-             "an HCA, or the emulated one if there is none and EMULATED_HCA_OVER is set."),
+             "Device of ibdevx and ibgda. real: an mlx5 HCA; emulated: the emulated HCA; auto: an "
+             "mlx5 HCA, or the emulated one if there is none and EMULATED_HCA_OVER is set."),
       choice("EMULATED_HCA_OVER", "shm", transports.carriers,
              "Transport that executes the operations of the emulated HCA; setting it lets ibdevx "
              "and ibgda use that HCA where there is no mlx5 device."),
