@@ -436,19 +436,17 @@ void add_launch_flags(CLI::App& command, BenchFlags& flags) {
                   "What issues the operations: the host (default), a CUDA stream, or GPU kernels")
       ->check(names_of(all_initiators));
   command
-      .add_option(
-          "--memory", flags.memory,
-          "Memory of the buffers: the host's symmetric heap, the GPU's, or host memory that "
-          "each PE registers with the runtime (default: gpu for --initiator stream and "
-          "gpu, else host)")
+      .add_option("--memory", flags.memory,
+                  "Memory of the buffers. host, gpu: the symmetric heap there; registered: host "
+                  "memory that each PE registers with the runtime (default: gpu for --initiator "
+                  "stream and gpu, else host)")
       ->check(names_of(all_memories));
   command
       .add_option("--scope", flags.scope,
                   "Threads that make one device API call together (default: chosen by the case)")
       ->check(names_of(all_scopes));
   command
-      .add_option("--ctas", flags.ctas,
-                  "Number of thread blocks of the kernel (default: chosen by the case)")
+      .add_option("--ctas", flags.ctas, "Thread blocks of the kernel (default: chosen by the case)")
       ->type_name("N")
       ->check(CLI::Range(1, max_ctas));
   command.add_option("--threads", flags.threads, "Threads per block (default: chosen by the case)")
@@ -460,11 +458,14 @@ void add_launch_flags(CLI::App& command, BenchFlags& flags) {
 
 void add_sweep_flags(CLI::App& command, BenchFlags& flags) {
   CLI::Option* smallest =
-      command.add_option("-b,--min-bytes", flags.min_bytes, "Smallest message size: 8, 4K, 2M")
+      command
+          .add_option("-b,--min-bytes", flags.min_bytes,
+                      "Smallest message size, such as 8, 4K or 2M (default: chosen by the case)")
           ->type_name("SIZE");
-  CLI::Option* largest =
-      command.add_option("-e,--max-bytes", flags.max_bytes, "Largest message size")
-          ->type_name("SIZE");
+  CLI::Option* largest = command
+                             .add_option("-e,--max-bytes", flags.max_bytes,
+                                         "Largest message size (default: chosen by the case)")
+                             ->type_name("SIZE");
   CLI::Option* factor = command
                             .add_option("-f,--step-factor", flags.step_factor,
                                         "Factor from one message size to the next (default 2)")
@@ -482,27 +483,33 @@ void add_sweep_flags(CLI::App& command, BenchFlags& flags) {
       ->excludes(largest)
       ->excludes(factor)
       ->excludes(step);
-  command.add_option("--traffic", flags.traffic, "Communication pattern: which PEs send to which")
+  command
+      .add_option("--traffic", flags.traffic,
+                  "Which PEs send to which. pair: one to another; pairs: PE i of the first half to "
+                  "PE i of the second; all-to-all: each to every other; collective: all call a "
+                  "collective; local: none, each copies to and from its own GPU; matrix: every "
+                  "ordered pair, one after the other (default: chosen by the case)")
       ->check(CLI::IsMember({"pair", "pairs", "all-to-all", "collective", "local", "matrix"}));
   command
       .add_option("--pair", flags.pes,
-                  "The two PEs of --traffic pair (default: PE 0 and the first PE of another node, "
-                  "or 0,1 on one node)")
+                  "PEs of --traffic pair: A sends to B (default: PE 0 and the first PE of another "
+                  "node; on one node 0,1)")
       ->type_name("A,B");
   command.add_flag("--bidir", flags.bidirectional, "Transfer in both directions at once");
   command
       .add_option("--window", flags.window,
-                  "Operations in flight before each completion (default: chosen by the case)")
+                  "Operations in flight before each completion (default 64; latency cases 1)")
       ->type_name("N")
       ->check(CLI::Range(1, 65536));
 }
 
 void add_effort_flags(CLI::App& command, BenchFlags& flags) {
   Effort& effort = flags.effort;
-  CLI::Option* iterations =
-      command.add_option("-n,--iters", effort.iterations, "Operations per point")
-          ->type_name("N")
-          ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+  CLI::Option* iterations = command
+                                .add_option("-n,--iters", effort.iterations,
+                                            "Operations per point (default: as many as take 0.2 s)")
+                                ->type_name("N")
+                                ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
   command
       .add_option("-w,--warmup", effort.warmup,
                   "Warm-up operations per point (default: until the times are stable)")
@@ -518,27 +525,31 @@ void add_effort_flags(CLI::App& command, BenchFlags& flags) {
           ->excludes(iterations);
   command
       .add_option("--max-noise", flags.max_noise_percent,
-                  "Measure each point until the 95% confidence interval of p50 is within PERCENT "
-                  "of it on either side, for at most 15 s more")
+                  "Measure each point until the 95% confidence interval of p50 reaches no further "
+                  "than PERCENT on either side, but for no more than 15 s longer")
       ->type_name("PERCENT")
       ->check(CLI::Range(0.01, 100.0))
       ->excludes(iterations)
       ->excludes(duration);
   command
       .add_option("--pin", flags.pin,
-                  "Pin PEs to CPUs: auto, none, or a list by local rank (0,2,4-7)")
+                  "Bind PEs to CPUs. auto (default): each to a core of its own, unless the "
+                  "launcher has done so; none; or a list of CPUs by local rank, such as 0,2,4-7")
       ->type_name("CPUS");
   command.add_option("--seed", flags.seed, "Seed of the data pattern (default 1)")
       ->type_name("SEED")
       ->check(
           CLI::Range(std::uint64_t{0}, std::uint64_t{std::numeric_limits<std::int64_t>::max()}));
-  command.add_flag("--no-verify", flags.no_verify, "Do not verify the data");
+  command.add_flag("--no-verify", flags.no_verify,
+                   "Do not verify the data; rows say that it is unchecked");
   command.add_option("--unit", flags.unit, "Unit of bandwidths in the table (default GB/s)")
       ->check(CLI::IsMember({"GB/s", "Gb/s"}));
-  command.add_flag("--p999", flags.p999, "Add a column for p99.9 (needs 1000 samples or more)");
+  command.add_flag("--p999", flags.p999,
+                   "Add a column for p99.9, which needs 1000 samples or more");
   command.add_flag("--histogram", effort.histogram, "Add a histogram of the samples to each row");
-  command.add_flag("--quick", flags.quick,
-                   "Few sizes, short samples: a quick check that everything works");
+  command.add_flag(
+      "--quick", flags.quick,
+      "Few sizes and 0.03 s per point: shows that everything works, not how fast it is");
 }
 
 } // namespace
@@ -565,14 +576,14 @@ void add_bench(CLI::App& app, Context& context) {
   command->add_option("CASE", flags->cases, "Cases to measure");
   command->add_flag(
       "--list", flags->list,
-      "List the cases, what each measures and how, and exit (with --initiator: only its cases)");
-  command->add_flag(
-      "--ladder", flags->ladder,
-      "Measure one path step by step and show what each step loses: memcpy or RDMA "
-      "writes by verbs, the transport alone, put, MoE dispatch (at one size: --sizes, "
-      "default 1M)");
+      "List the cases, what each measures and how, and exit; with --initiator, only its cases");
+  command->add_flag("--ladder", flags->ladder,
+                    "Measure the layers of one path one by one and show what each loses: memcpy or "
+                    "RDMA writes by verbs, the transport alone, put, MoE dispatch; at one size, "
+                    "which --sizes sets (default 1M)");
   command->add_flag("--self-test", flags->self_test,
-                    "Test the engine itself: measure known delays and rates, and compare");
+                    "Test the measurement itself instead of the machine: inject known delays and "
+                    "rates, and compare what is reported");
   add_sweep_flags(*command, *flags);
   add_launch_flags(*command, *flags);
   add_effort_flags(*command, *flags);

@@ -213,20 +213,22 @@ ExitCode run_for_nagios(Context& context, const CheckFlags& flags) {
 void add_part_flags(CLI::App& command, PartChoice& choice) {
   command
       .add_option("--level", choice.level,
-                  "1: topo, doctor and the bring-up, in seconds; 2 (default): short sweeps and MoE "
-                  "as well, up to a minute; 3: sweeps of many sizes for minutes")
+                  "1: topo, doctor and bringup, in seconds; 2 (default): also gpu-links, bench, "
+                  "moe and bench-gpu with short sweeps, up to a minute; 3: the same with sweeps of "
+                  "many sizes, for minutes")
       ->check(CLI::Range(1, soak_level));
   command
-      .add_option(
-          "--only", choice.only,
-          "Run only these parts (comma-separated): topo, doctor, gpu-links, bringup, bench, "
-          "moe, bench-gpu; with --expect also expect (the comparison with that file)")
+      .add_option("--only", choice.only,
+                  "Run only these parts, at any --level (comma-separated): topo, doctor, "
+                  "gpu-links, bringup, bench, moe, bench-gpu; with --expect also expect, the "
+                  "comparison with that file")
       ->delimiter(',')
       ->type_name("PART");
   command.add_option("--skip", choice.skip, "Skip these parts (comma-separated)")
       ->delimiter(',')
       ->type_name("PART");
-  command.add_flag("--fail-early", choice.fail_early, "Run no further part after one that failed");
+  command.add_flag("--fail-early", choice.fail_early,
+                   "Run no further part after the first that failed");
 }
 
 } // namespace
@@ -251,7 +253,8 @@ void add_check(CLI::App& app, Context& context) {
   auto flags = std::make_shared<CheckFlags>();
   add_part_flags(*command, flags->choice);
   command->add_flag("--nagios", flags->nagios,
-                    "Print one line for Nagios, Icinga or Checkmk, and return their exit codes");
+                    "Print one line for Nagios, Icinga or Checkmk, and return the exit codes that "
+                    "they expect: 0 to 3");
   add_option(*command, context, "SYSROOT");
   add_mapping_flags(*command, context);
   add_expect_flags(*command, flags->expect);

@@ -112,7 +112,7 @@ void add_completion(CLI::App& app, Context& context) {
                   "  source <(shmemctl completion zsh)\n"
                   "  shmemctl completion fish | source");
   auto shell = std::make_shared<std::string>();
-  command->add_option("shell", *shell, "bash, zsh or fish")
+  command->add_option("shell", *shell, "The shell whose completion script is printed")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   command->callback([&context, shell] {

@@ -78,7 +78,7 @@ void add_doctor(CLI::App& app, Context& context) {
   auto flags = std::make_shared<DoctorFlags>();
   add_archive_flag(*command, flags->source);
   add_option(*command, context, "SYSROOT");
-  command->add_flag("--list", flags->list, "List all checks and exit");
+  command->add_flag("--list", flags->list, "List all checks and their groups, and exit");
   command->add_option("--only", flags->only, "Run only these checks or groups (comma-separated)")
       ->delimiter(',')
       ->type_name("ID");
@@ -87,8 +87,9 @@ void add_doctor(CLI::App& app, Context& context) {
       ->type_name("ID");
   command
       ->add_option("--against", flags->golden,
-                   "Compare with this report of doctor on a node that is known to be good; each "
-                   "difference is a warning (default: compare the hosts of a job with one another)")
+                   "Compare each host with that of this report, which doctor wrote on a node known "
+                   "to be good; each difference is a warning (default: compare the hosts of a job "
+                   "with one another)")
       ->type_name("FILE");
   command
       ->add_option("--kernel-log", flags->kernel_log,
@@ -97,9 +98,9 @@ void add_doctor(CLI::App& app, Context& context) {
       ->type_name("FILE");
   command
       ->add_option("--python", flags->python,
-                   "Check the packages of this Python environment, too: an interpreter, the folder "
-                   "of an environment, or its site-packages (default: the active environment, as "
-                   "VIRTUAL_ENV or CONDA_PREFIX names it)")
+                   "Python environment whose packages are checked: an interpreter, the folder of "
+                   "an environment, or its site-packages (default: the active one, as VIRTUAL_ENV "
+                   "or CONDA_PREFIX names it)")
       ->type_name("PATH");
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) {

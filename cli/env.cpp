@@ -100,17 +100,19 @@ std::vector<OptionEntry> option_entries(const EnvDescription& env, bool only_set
 void add_env(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "env", "Show every option: value, origin, default, and whether it is valid");
-  command->footer("Precedence: command line, SHMEMCTL_<NAME>, NVSHMEM_<NAME> (if NVSHMEM has that\n"
-                  "variable), configuration files, default.\nConfiguration files are "
-                  "/etc/shmemctl.conf and $XDG_CONFIG_HOME/shmemctl.conf (~/.config), the second "
-                  "one first; --config FILE replaces both.\n"
+  command->footer("The first of these that sets an option counts: command line, "
+                  "SHMEMCTL_<NAME>,\nNVSHMEM_<NAME> (if NVSHMEM has that variable), configuration "
+                  "files, default.\nConfiguration files are /etc/shmemctl.conf and "
+                  "$XDG_CONFIG_HOME/shmemctl.conf (without that\nvariable in ~/.config), of which "
+                  "the second one wins; --config FILE replaces both.\n"
                   "Examples:\n"
                   "  shmemctl env --changed\n"
                   "  SHMEMCTL_POLICY=nccl shmemctl env");
   auto all = std::make_shared<bool>(false);
   auto changed = std::make_shared<bool>(false);
   command->add_flag("--all", *all,
-                    "Also list the relevant variables of other libraries that are not set");
+                    "Also list the variables of other libraries that affect what shmemctl shows, "
+                    "whether or not they are set");
   command->add_flag("--changed", *changed, "List only what is set, and what is wrong with it");
   add_mapping_flags(*command, context);
   add_option(*command, context, "SYSROOT");

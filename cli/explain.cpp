@@ -103,10 +103,12 @@ void add_explain(CLI::App& app, Context& context) {
       "  shmemctl explain --catalogue ours.conf job.log");
   auto source = std::make_shared<SourceFlags>();
   auto flags = std::make_shared<ExplainFlags>();
-  command->add_option("files", flags->files, "Logs; - is stdin, which is read if none is named");
+  command->add_option("files", flags->files,
+                      "Log files; - is stdin, which is also read if no file is given");
   command
-      ->add_option("--catalogue", flags->catalogue,
-                   "Add the messages of this file to the built-in catalogue")
+      ->add_option(
+          "--catalogue", flags->catalogue,
+          "Look for the messages of this file as well as for those of the built-in catalogue")
       ->type_name("FILE");
   add_source_flags(*command, context, source);
   command->callback([&context, source, flags] {

@@ -127,21 +127,23 @@ void add_fabric(CLI::App& app, Context& context) {
       "  shmemctl run -n 4 --nodes 4 fabric --remote-transport libfabric\n"
       "  shmemctl report diff yesterday.json fabric.json");
   auto flags = std::make_shared<FabricFlags>();
-  command->add_flag("--cross-rail", flags->request.cross_rail,
-                    "Measure each NIC with each NIC of every other host, not along rails only");
-  command->add_flag("--quick", flags->request.quick, "Use short time slots, for a quick look");
+  command->add_flag(
+      "--cross-rail", flags->request.cross_rail,
+      "Measure each PE with all PEs of every other host, not only with that of the same rail");
+  command->add_flag("--quick", flags->request.quick,
+                    "Measure each pair for at most 10 ms instead of 50 ms: faster, and less exact");
   command
-      ->add_option(
-          "--soak", flags->soak,
-          "Repeat the measurement for this long: 90s, 30m, 8h; each finding says in how many "
-          "runs it occurred")
+      ->add_option("--soak", flags->soak,
+                   "Repeat the measurement for this long, such as 90s, 30m or 8h; each finding "
+                   "says in how many of the runs it occurred")
       ->type_name("DURATION");
   command->add_flag(
       "--patterns", flags->request.patterns,
       "Also measure incast and all-to-all, which show some faults that no pair shows");
   command
       ->add_option("--pin", flags->pin,
-                   "Pin PEs to CPUs: auto, none, or a list by local rank (0,2,4-7)")
+                   "Bind PEs to CPUs. auto (default): each to a core of its own, unless the "
+                   "launcher has done so; none; or a list of CPUs by local rank, such as 0,2,4-7")
       ->type_name("CPUS");
   add_job_options(*command, context);
   command->callback([&context, flags] {

@@ -70,17 +70,17 @@ ExitCode run_gather(Session& session, const Context& context, const Options& opt
 } // namespace
 
 void add_gather(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand(
-      "gather", "Record this node in a file, which topo, doctor and inspect read with --from");
-  command->footer(
-      "Runs doctor's checks and inspect --all, and records the files that topo, doctor and "
-      "inspect\n"
-      "read, and no others. Names of hosts and users, GUIDs, MAC and IP addresses are replaced by\n"
-      "others, the same ones throughout, and command lines by the program's name.\n"
-      "Examples:\n"
-      "  shmemctl gather -o node.tar.zst\n"
-      "  shmemctl gather -o node.tar.zst --keep-names\n"
-      "  shmemctl doctor --from node.tar.zst");
+  CLI::App* command =
+      app.add_subcommand("gather", "Record this node in an archive, which topo, doctor, inspect, "
+                                   "sim and explain read with --from");
+  command->footer("Runs doctor's checks and inspect --all, and records their results and the files "
+                  "that topo,\ndoctor and inspect read, and no others. Names of hosts and users, "
+                  "GUIDs, MAC and IP addresses are replaced by\n"
+                  "others, the same ones throughout, and command lines by the program's name.\n"
+                  "Examples:\n"
+                  "  shmemctl gather -o node.tar.zst\n"
+                  "  shmemctl gather -o node.tar.zst --keep-names\n"
+                  "  shmemctl doctor --from node.tar.zst");
   auto flags = std::make_shared<GatherFlags>();
   command
       ->add_option("-o,--output", flags->output,
@@ -88,7 +88,8 @@ void add_gather(CLI::App& app, Context& context) {
       ->type_name("FILE")
       ->required();
   command->add_flag("--keep-names", flags->keep_names,
-                    "Replace nothing: names, addresses and command lines leave this machine");
+                    "Keep the names, addresses and command lines of this machine in the archive "
+                    "instead of replacing them");
   add_option(*command, context, "SYSROOT");
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) {

@@ -294,23 +294,30 @@ ExitCode inspect_job(const Context& context, const InspectFlags& flags) {
 }
 
 void add_inspect_flags(CLI::App& command, InspectFlags& flags) {
-  command.add_option("PID", flags.pids, "Processes to look at");
+  command.add_option("PID", flags.pids,
+                     "PIDs of the processes to inspect; instead of them --user or --all");
   command
       .add_option("--user", flags.user,
-                  "Inspect the processes of this user that have a communication library loaded")
+                  "Inspect all processes of this user that have a communication library loaded")
       ->type_name("NAME");
-  command.add_flag("--all", flags.all,
-                   "Inspect all readable processes that have a communication library loaded");
+  command.add_flag(
+      "--all", flags.all,
+      "Inspect all processes that have a communication library loaded and that this user may read");
   command
       .add_option("--window", flags.window_s,
                   "Also measure the traffic of NICs, TCP connections and NVLinks over this time "
                   "(default: off)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.05, 86400.0));
-  command.add_option("--watch", flags.watch_s, "Repeat at this interval until interrupted")
+  command
+      .add_option("--watch", flags.watch_s,
+                  "Inspect again and again, at this interval, until interrupted or until "
+                  "--duration has passed")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.2, 86400.0));
-  command.add_option("-D,--duration", flags.duration_s, "End --watch after this time")
+  command
+      .add_option("-D,--duration", flags.duration_s,
+                  "End --watch after this time (default: when interrupted)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.05, 1e7));
 }
@@ -325,7 +332,7 @@ void add_inspect(CLI::App& app, Context& context) {
       "about processes; it attaches to nothing, sends no signal and changes nothing. What you may\n"
       "not read is listed as skipped: other users' processes need root.\n"
       "Started once per node by a launcher (mpirun, srun, run), it looks at all nodes: PE 0 shows\n"
-      "them, and names the rank that the others wait for over the whole job.\n"
+      "them, and names the rank of the job that all others wait for.\n"
       "Exit code 1: a finding of severity error; 2: none of the given PIDs exists.\n"
       "Examples:\n"
       "  shmemctl inspect 4711\n"

@@ -65,13 +65,15 @@ void add_common_flags(CLI::App& app, Context& context) {
                  "Write the report as JSON; - is stdout, %h expands to the host name")
       ->type_name("FILE");
   app.add_option("--csv", context.csv_path,
-                 "Write the rows as CSV; - is stdout, %h expands to the host name")
+                 "Write the main table as CSV (results, checks, mapping or findings); - is stdout, "
+                 "%h expands to the host name")
       ->type_name("FILE");
   app.add_flag("-q,--quiet", context.quiet, "Print errors only");
   app.add_flag("-v,--verbose", context.verbose,
-               "Print evidence and details of checks and findings");
+               "Print evidence and details of checks and findings as well");
   app.add_flag("--no-progress", context.no_progress, "Do not show progress on the terminal");
-  app.add_flag("--force", context.force, "Overwrite existing files");
+  app.add_flag("--force", context.force,
+               "Overwrite files that exist; without it, such a file ends the run before it starts");
   app.add_option("--config", context.config_path,
                  "Read options and flags from this file, lines of NAME = VALUE, instead of "
                  "/etc/shmemctl.conf and $XDG_CONFIG_HOME/shmemctl.conf")

@@ -16,11 +16,13 @@ void add_shape_flags(CLI::App& command, moe::Request& request) {
       ->type_name("N[,N...]");
   command.add_option("--num-topk", request.top_k, "Experts per token (default 8)")
       ->type_name("N[,N...]");
-  command.add_option("--num-experts", request.experts, "Experts over all ranks (default 256)")
+  command
+      .add_option("--num-experts", request.experts, "Experts of all ranks together (default 256)")
       ->type_name("N[,N...]");
   command
-      .add_option("--expert-alignment", request.expert_alignment,
-                  "Round the token count of each expert up to a multiple of N (default 1)")
+      .add_option(
+          "--expert-alignment", request.expert_alignment,
+          "Round the number of received tokens of each expert up to a multiple of N (default 1)")
       ->type_name("N")
       ->check(CLI::Range(0, 1 << 24));
   command.add_option("--seed", request.seed, "Seed of routing and data (default 1)")
@@ -33,59 +35,61 @@ void add_recorded_routing_flags(CLI::App& command, MoeFlags& flags) {
   command.add_flag(
       "--fewer-by-rank", flags.request.fewer_by_rank,
       "Rank r has --num-tokens minus r tokens, but at least one, as in DeepEP V2's test");
-  command.add_option("--record", flags.record, "Write the routing to FILE")->type_name("FILE");
+  command.add_option("--record", flags.record, "Write the routing to FILE, which --routing reads")
+      ->type_name("FILE");
 }
 
 void add_mode_flags(CLI::App& command, MoeFlags& flags) {
   moe::Request& request = flags.request;
   command
-      .add_option(
-          "--mode", request.mode,
-          "ht: high throughput; ranks exchange counts, then send the rows (the tokens' data). "
-          "ll: low latency; rows are sent immediately, to fixed slots")
+      .add_option("--mode", request.mode,
+                  "ht (default): high throughput; ranks exchange counts, then send the rows (the "
+                  "tokens' data). ll: low latency; rows are sent immediately, to fixed slots")
       ->check(CLI::IsMember({"ht", "ll"}));
   command
       .add_option("--dtype", request.dtype,
-                  "Data type of dispatched rows; combine always carries bf16")
+                  "Data type of dispatched rows (default bf16); combine always carries bf16")
       ->check(CLI::IsMember({"bf16", "fp8"}));
   command
       .add_option("--scales", request.scales,
-                  "Scaling factors as FP32, or as powers of two (UE8M0) (only with --dtype fp8)")
+                  "Scaling factors of FP8 rows. float (default): FP32; ue8m0: powers of two (only "
+                  "with --dtype fp8)")
       ->check(CLI::IsMember({"float", "ue8m0"}));
   command
       .add_option(
           "--combine", request.combine,
-          "weighted: one row per expert choice is returned and summed at the token's source rank; "
-          "partial: each rank sums a token's rows and returns one row (only with --mode ll)")
+          "weighted (default): one row per expert choice is returned, and the token's source rank "
+          "sums them; partial: each rank sums a token's rows and returns one (only with --mode ll)")
       ->check(CLI::IsMember({"weighted", "partial"}));
   command
-      .add_option(
-          "--layout", request.layout,
-          "Order of received rows: by source rank, or also packed per expert (only with --mode ll)")
+      .add_option("--layout", request.layout,
+                  "Order of received rows. source (default): by source rank; expert: also packed "
+                  "per expert (only with --mode ll)")
       ->check(CLI::IsMember({"source", "expert"}));
   command.add_flag(
       "--topk-weights", request.combined_weights,
       "Combine also returns the summed top-k weights of each token (only with --mode ht)");
   command.add_flag("--bias", request.bias,
                    "Combine adds a bias to each token (only with --mode ht)");
-  command.add_flag(
-      "--flat", request.flat,
-      "Send each row directly to its destination rank, without forwarding within the node "
-      "(only with --mode ht and several nodes)");
+  command.add_flag("--flat", request.flat,
+                   "Send one row directly to each destination rank, instead of one to its node, "
+                   "which forwards it to the ranks there (only with --mode ht and several nodes)");
   command
-      .add_option("--backend", flags.backend, "host: one-sided operations by the CPU; gpu: kernels")
+      .add_option(
+          "--backend", flags.backend,
+          "What moves the rows. host (default): the CPU, by one-sided operations; gpu: kernels")
       ->check(CLI::IsMember({"host", "gpu"}));
   command
-      .add_option("--num-sms", request.num_sms,
-                  "Maximum number of SMs of a kernel (default 0: chosen per kernel; only with "
-                  "--backend gpu)")
+      .add_option(
+          "--num-sms", request.num_sms,
+          "SMs that a kernel may use; 0 (default): chosen per kernel (only with --backend gpu)")
       ->type_name("N[,N...]");
 }
 
 void add_settings_flags(CLI::App& command, MoeFlags& flags) {
-  command.add_flag(
-      "--tune", flags.tune,
-      "Try launch settings, verify and time each, print them all, and measure with the best");
+  command.add_flag("--tune", flags.tune,
+                   "Before each point, try launch settings, verify and time each, and print them "
+                   "all; then measure the point with the best");
   const char* const names = "sms, warps, stages, kept, self_sms, in_place, chunk_bytes, chunk_rows "
                             "(with --backend host only chunk_bytes)";
   command
@@ -107,27 +111,29 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
       ->type_name("N")
       ->check(CLI::Range(0, 1 << 20));
   command
-      .add_option("--verify-every", effort.verify_every,
-                  "Verify every Nth iteration as well (default: only the first and the last)")
+      .add_option(
+          "--verify-every", effort.verify_every,
+          "Verify every Nth iteration besides the first and the last (default: only those two)")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 20));
-  command.add_flag("--no-verify", flags.no_verify, "Do not verify the data");
+  command.add_flag("--no-verify", flags.no_verify,
+                   "Do not verify the data; rows say that it is unchecked");
   command
       .add_option("--max-delay-us", effort.max_delay_us,
                   "Delay each PE before each call by a random time of up to US microseconds")
       ->type_name("US")
       ->check(CLI::Range(0, 1'000'000));
   command
-      .add_option(
-          "--patience-us", flags.request.rank_timeout_us,
-          "Mask a rank that does not respond within US microseconds (slow, stopped or dead) "
-          "and continue without it (only with --mode ll)")
+      .add_option("--patience-us", flags.request.rank_timeout_us,
+                  "Mask a rank that does not arrive at a call within US microseconds, be it slow, "
+                  "stopped or dead, and continue without it; default: wait for it, and end if it "
+                  "is lost (only with --mode ll)")
       ->type_name("US")
       ->check(CLI::Range(1.0, 1e9));
   command
       .add_option("--absent", effort.absent,
-                  "After the timed calls, measure as many again without PE, which the others must "
-                  "mask (only with --mode ll and --patience-us)")
+                  "After the timed calls, measure as many in which PE does not take part, so that "
+                  "the others must mask it (only with --mode ll and --patience-us)")
       ->type_name("PE")
       ->check(CLI::Range(0, 1 << 24));
   command
@@ -135,18 +141,19 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
       ->type_name("PE:US");
   command
       .add_option("--pin", flags.pin,
-                  "Pin PEs to CPUs: auto, none, or a list by local rank (0,2,4-7)")
+                  "Bind PEs to CPUs. auto (default): each to a core of its own, unless the "
+                  "launcher has done so; none; or a list of CPUs by local rank, such as 0,2,4-7")
       ->type_name("CPUS");
   command.add_flag("--flush-l2", flags.start.flush_l2,
                    "Flush the GPU's L2 cache before each timed call (only with --backend gpu)");
-  command.add_flag(
-      "--kernels-only", flags.start.kernels_only,
-      "Start each timed call with a barrier between the GPUs, so that only its kernels "
-      "are timed, without launches and the hosts' skew (only with --backend gpu)");
+  command.add_flag("--kernels-only", flags.start.kernels_only,
+                   "Time only the kernels of a call, from a barrier between the GPUs on: without "
+                   "launches, and without the skew of the hosts (only with --backend gpu)");
   command
-      .add_option("--count", flags.count,
-                  "Add a column of bandwidths whose bytes are counted as another benchmark counts "
-                  "them: deepep-v1, deepep-v2, or per-selection (NCCL EP); own: no such column")
+      .add_option(
+          "--count", flags.count,
+          "Add a column of bandwidths by the bytes that another benchmark counts. deepep-v1, "
+          "deepep-v2: DeepEP's tests; per-selection: NCCL EP's; own (default): no such column")
       ->check(CLI::IsMember(moe::byte_count_names()));
   command.add_option("--unit", flags.unit, "Unit of bandwidths in the text output (default GB/s)")
       ->check(CLI::IsMember({"GB/s", "Gb/s"}));

@@ -31,15 +31,17 @@ struct ExitCodeRow {
 };
 
 constexpr ExitCodeRow exit_codes[] = {
-    {ExitCode::ok, "All is well. Warnings and infos may have been found."},
+    {ExitCode::ok, "No error was found; there may be findings of severity warning and info."},
     {ExitCode::finding,
-     "It ran, and something is wrong: a finding of severity error (or of that which --fail-on "
-     "names), a failed verification, a threshold or baseline that was missed."},
-    {ExitCode::usage, "The command line, a file or a value is not valid. Nothing was run."},
+     "It ran, and something is wrong: a finding of severity error (or of another one, from that of "
+     "--fail-on upwards), data that failed verification, a threshold that is not met, or rows that "
+     "are worse than the baseline."},
+    {ExitCode::usage, "The command line, a file or a value is not valid. Nothing was measured."},
     {ExitCode::unavailable,
      "The run could not be carried out: bring-up failed, or a PE was lost; or `check` had nothing "
      "to check, on a machine with neither a GPU nor an RDMA device."},
-    {ExitCode::deadline, "A deadline passed. The message names who was waited for."},
+    {ExitCode::deadline, "A deadline passed (--timeout). The message names the step that did not "
+                         "end, and the PE that was waited for if that is known."},
     {ExitCode::interrupted, "A signal interrupted the run."},
 };
 
@@ -158,10 +160,11 @@ std::string takers_of(const std::string& name, const std::vector<Page>& pages, s
       for (const std::string& each : flags_of(*option))
         if (each == wanted)
           takers.push_back(page.app->get_parent() == nullptr
-                               ? "all"
+                               ? "all subcommands"
                                : page.command_name.substr(page.command_name.find(' ') + 1));
   flag = takers.empty() ? "" : wanted;
-  return join(takers, ", ");
+  const bool is_common = !takers.empty() && takers.front() == "all subcommands"; // the first page
+  return is_common ? takers.front() : join(takers, ", ");
 }
 
 std::string values_text(const OptionSpec& spec) {
@@ -182,8 +185,9 @@ std::string markdown_options_page(const std::vector<Page>& pages) {
       std::string(generated_note) +
       "# Options and environment variables\n\nEach option is read from the command line, then "
       "from the variable `SHMEMCTL_NAME`, then from `NVSHMEM_NAME` where NVSHMEM has a variable of "
-      "that name, then from the file of `--config` (`name = value`). Options without a flag are "
-      "set by their variable. Sizes take the suffixes K, M and G (powers of 1024). "
+      "that name, then from a configuration file (lines of `name = value`): that of `--config`, "
+      "otherwise `$XDG_CONFIG_HOME/shmemctl.conf` and `/etc/shmemctl.conf`. Options without a flag "
+      "are set by their variable. Sizes take the suffixes K, M and G (powers of 1024). "
       "[`shmemctl env`](commands/env.md) prints every option with its value and where it came "
       "from.\n";
   for (const OptionSpec& spec : option_table()) {
@@ -395,7 +399,7 @@ std::string man_options() {
   text += ".SH NAME\nshmemctl\\-options \\- options and environment variables of shmemctl\n"
           ".SH DESCRIPTION\n" +
           roff("Each option is read from the command line, then from SHMEMCTL_NAME, then from "
-               "NVSHMEM_NAME where that is given below, then from the file of --config.") +
+               "NVSHMEM_NAME where that is given below, then from a configuration file.") +
           "\n";
   for (const OptionSpec& spec : option_table())
     text += ".TP\n\\fBSHMEMCTL_" + roff(spec.name) + "\\fR" +

@@ -117,12 +117,12 @@ std::shared_ptr<ThresholdFlags> add_threshold_flags(CLI::App& command) {
   auto flags = std::make_shared<ThresholdFlags>();
   command
       .add_option("--require", flags->expressions,
-                  "A threshold that matching rows must meet; may be repeated")
+                  "Threshold that all matching rows must meet, in the form below; may be repeated")
       ->type_name("THRESHOLD")
       ->allow_extra_args(false);
   command
       .add_option("--require-file", flags->files,
-                  "A file with one threshold per line; # starts a comment")
+                  "File of such thresholds, one per line; # starts a comment")
       ->type_name("FILE")
       ->allow_extra_args(false);
   return flags;
@@ -284,7 +284,7 @@ void add_report_diff(CLI::App& report, Context& context) {
       command
           ->add_option("NEW", flags->other, "The report or folder to compare with BASE; - is stdin")
           ->required();
-  command->add_option("MORE", flags->more, "With --nodes: more reports");
+  command->add_option("MORE", flags->more, "More reports, only with --nodes");
   command->add_flag_callback(
       "--nodes",
       [flags, base, other] {
@@ -292,14 +292,16 @@ void add_report_diff(CLI::App& report, Context& context) {
         for (CLI::Option* const each : {base, other})
           each->required(false); // one report may contain several hosts
       },
-      "Compare the hosts of all reports, which should be alike (`doctor`, `check`, or a job's)");
+      "Compare not rows but the hosts of all reports with one another, because they should be "
+      "alike; reports of `doctor`, `check` or a job");
   command
       ->add_option("--min-effect", flags->min_effect,
-                   "Changes below this count as no change (default 5%)")
+                   "Changes smaller than this count as no change: 5% (default) or 0.05")
       ->type_name("FRACTION");
   command
       ->add_option("--alpha", flags->alpha,
-                   "False-alarm probability over all rows together (default 5%)")
+                   "Probability that noise alone makes any row of the comparison better or worse "
+                   "(default 5%)")
       ->type_name("FRACTION");
   command
       ->add_option(
@@ -333,7 +335,8 @@ void add_report_check(CLI::App& report, Context& context) {
 void add_report_merge(CLI::App& report, Context& context) {
   CLI::App* command =
       report.add_subcommand("merge", "Merge the reports of several nodes or runs into one");
-  command->footer("Writes to --json FILE, default stdout. Each row names its run.\n"
+  command->footer("Writes the merged report to --json FILE, or to stdout. In it, `run` of each row "
+                  "is the\nindex of the run that it is from.\n"
                   "Example: shmemctl report merge node*.json --json all.json");
   auto paths = std::make_shared<std::vector<std::string>>();
   command->add_option("files", *paths, "Reports, or folders of reports; - is stdin")->required();
@@ -416,7 +419,7 @@ void add_prom(CLI::App& report, Context& context) {
           labels.push_back(parse_label(word));
         return write_prometheus(read, labels);
       });
-  command->add_option("--label", *words, "A label for every series; may be repeated")
+  command->add_option("--label", *words, "Label that every metric gets; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
 }
@@ -471,19 +474,19 @@ ExitCode write_page(const Context& context, const PageFlags& flags) {
 void add_html(CLI::App& report, Context& context) {
   CLI::App* command = report.add_subcommand(
       "html", "Convert reports to one HTML page: findings, topology, heat maps, charts, trends");
-  command->footer(
-      "The page is self-contained and fetches nothing. Of several reports it omits those\n"
-      "that a newer one supersedes or that are part of the baseline, and shows the\n"
-      "trend of each row over all of them.\n"
-      "Examples:\n"
-      "  shmemctl report html runs/*.json -o page.html\n"
-      "  shmemctl report html nights today.json --baseline nights -o page.html");
+  command->footer("The page is self-contained and fetches nothing. Of several reports of one "
+                  "command line\non the same hosts it shows the newest; the older ones, and those "
+                  "of the baseline, appear in\nthe trend of each row.\n"
+                  "Examples:\n"
+                  "  shmemctl report html runs/*.json -o page.html\n"
+                  "  shmemctl report html nights today.json --baseline nights -o page.html");
   auto flags = std::make_shared<PageFlags>();
   command->add_option("files", flags->paths, "Reports, or folders of reports; - is stdin")
       ->required();
   command
       ->add_option("--baseline", flags->baseline,
-                   "Earlier reports to plot and compare with: a report, or a folder of reports")
+                   "Earlier reports, with which the page compares the others and begins its "
+                   "trends: a report, or a folder of reports")
       ->type_name("FILE|DIR");
   command
       ->add_option("-o,--output", flags->output, "Write to this file, atomically (default: stdout)")
@@ -495,11 +498,12 @@ void add_html(CLI::App& report, Context& context) {
 
 void add_report_formats(CLI::App& report, Context& context) {
   add_format(report, context, "csv", "Convert a report's rows to CSV",
-             "Writes the first of these that the report has: comparison, results, ports of\n"
-             "hotspots, checks, mapping, findings.",
+             "Writes one table, the first of these that the report has: comparison, results, ports "
+             "of\nhotspots, checks, mapping, findings.",
              write_csv);
   add_format(report, context, "junit", "Convert a report to JUnit XML for CI systems",
-             "Whatever makes the report's exit code 1 is a failure in the JUnit output.\n"
+             "Each row, check, threshold and finding that makes the report's exit code 1 is a "
+             "failure in\nthe JUnit output.\n"
              "Example: shmemctl report junit diff.json -o diff.xml",
              write_junit);
   add_prom(report, context);

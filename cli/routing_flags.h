@@ -15,9 +15,14 @@ template <class Request>
 void add_routing_flags(CLI::App& command, Request& request, const std::string& file_is,
                        const std::string& first_rank, const std::string& last_rank) {
   command
-      .add_option("--routing", request.routing,
-                  "Routing of tokens to experts: " + join(moe::routing_names(), ", ") +
-                      "; or a file written by " + file_is + " (a name with / or .)")
+      .add_option(
+          "--routing", request.routing,
+          "Which experts tokens choose. uniform (default): all are equally likely; zipf: the i-th "
+          "most popular one has weight 1/i; one-rank: only experts of rank 0; hot-expert: all "
+          "choose expert 0, and others as uniform; empty-ranks: as uniform, but ranks with odd "
+          "numbers have no tokens; grouped: groups first, then experts of these; or a file written "
+          "by " +
+              file_is + " (a name with / or .)")
       ->type_name("ROUTING|FILE");
   command
       .add_option("--num-groups", request.groups,
@@ -28,7 +33,8 @@ void add_routing_flags(CLI::App& command, Request& request, const std::string& f
                   "Expert groups per token (default 4; only with --routing grouped)")
       ->check(CLI::Range(0, 1 << 24));
   command
-      .add_option("--masked", request.masked_percent, "Percentage of masked choices (expert -1)")
+      .add_option("--masked", request.masked_percent,
+                  "Percentage of choices that are masked, so expert -1 (default 0)")
       ->check(CLI::Range(0, 100));
   command.add_flag("--uneven", request.uneven,
                    "Uneven token counts: " + lower(first_rank) + " has all tokens, " + last_rank +

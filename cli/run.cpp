@@ -187,22 +187,27 @@ void add_run(CLI::App& app, Context& context) {
   auto flags = std::make_shared<RunFlags>();
   command->fallthrough(false);
   command->prefix_command();
-  command->add_option("-n,--pes", flags->n_pes, "Number of PEs")
+  command->add_option("-n,--pes", flags->n_pes, "PEs to start")
       ->required()
       ->type_name("N")
       ->check(CLI::Range(1, max_pes));
-  command->add_option("--nodes", flags->n_nodes, "Split the PEs into N virtual nodes")
+  command
+      ->add_option("--nodes", flags->n_nodes,
+                   "Split the PEs into N virtual nodes, which then use the transport to other "
+                   "nodes (default 1)")
       ->type_name("N")
       ->check(CLI::Range(1, max_pes));
   command
       ->add_option(
           "--pin", flags->pin,
-          "auto (default): bind each PE to its own cores near its GPU, if there are enough "
-          "cores and the affinity is not already restricted; none: no binding")
+          "auto (default): bind each PE to cores of its own near its GPU, if there are enough and "
+          "the affinity of this process is not already restricted; none: bind none")
       ->check(CLI::IsMember({"auto", "none"}));
   command->add_flag("--label", flags->label, "Prefix each line of output with [PE]");
   command
-      ->add_option("--timeout", flags->timeout_s, "End the job after SECONDS; 0 (default): never")
+      ->add_option("--timeout", flags->timeout_s,
+                   "End the whole job after SECONDS; 0 (default): never; a --timeout after the "
+                   "command limits each single wait instead")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 1e7));
   add_option(*command, context, "COLOR");

@@ -355,7 +355,7 @@ void add_source_flags(CLI::App& command, Context& context, const std::shared_ptr
                   "Read a recorded node: an archive of shmemctl gather, hwloc XML, NCCL topology "
                   "XML, the output of nvidia-smi topo -m, or a shmemctl report; - is stdin")
       ->type_name("FILE");
-  command.add_option("--format", to->format, "Format of --from (default: detected)")
+  command.add_option("--format", to->format, "Format of the file of --from (default: detected)")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"hwloc-xml", "nccl-xml", "nvidia-smi", "report"}));
   add_option(command, context, "SYSROOT");

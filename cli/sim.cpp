@@ -5,7 +5,6 @@
 #include "cli/node_job.h"
 #include "cli/routing_flags.h"
 #include "src/base/input.h"
-#include "src/base/text.h"
 #include "src/instruments/bench/statistics.h"
 #include "src/model/sim/cluster.h"
 #include "src/model/sim/request.h"
@@ -88,21 +87,24 @@ ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options
 }
 
 void add_cluster_flags(CLI::App& command, sim::Request& request) {
-  command.add_option("--nodes", request.nodes, "Number of nodes with this topology (default 2)")
+  command
+      .add_option("--nodes", request.nodes,
+                  "Nodes of the cluster, each with this topology (default 2)")
       ->check(CLI::Range(0, 1 << 24));
   command
-      .add_option(
-          "--fabric", request.fabric,
-          "rail: NIC i of each node connects to leaf switch i; fat-tree: all NICs of a node to "
-          "one leaf (default rail)")
+      .add_option("--fabric", request.fabric,
+                  "How NICs are connected. rail (default): NIC i of each node to leaf switch i; "
+                  "fat-tree: all NICs of a node to one leaf switch")
       ->type_name("FABRIC")
       ->check(CLI::IsMember({"rail", "fat-tree"}));
   command
-      .add_option("--leaf-nodes", request.leaf_nodes, "Nodes that share leaf switches (default 32)")
+      .add_option("--leaf-nodes", request.leaf_nodes,
+                  "Nodes that are connected to the same leaf switches (default 32)")
       ->check(CLI::Range(0, 1 << 24));
   command
-      .add_option("--oversubscription", request.oversubscription,
-                  "Leaf downlink bandwidth divided by uplink bandwidth (default 1)")
+      .add_option(
+          "--oversubscription", request.oversubscription,
+          "Bandwidth of a leaf switch to its nodes, divided by that of its uplinks (default 1)")
       ->check(CLI::Range(0.0, 1e6));
   command
       .add_option("--nic-gbits", request.nic_Gbps,
@@ -117,12 +119,15 @@ void add_cluster_flags(CLI::App& command, sim::Request& request) {
 void add_traffic_flags(CLI::App& command, sim::Request& request) {
   command
       .add_option("--pattern", request.pattern,
-                  "Traffic pattern: " + join(sim::pattern_names(), ", ") + " (default moe)")
+                  "Which ranks send to which. moe (default): dispatch and combine; all-to-all: "
+                  "each to every other; put-ring: each to the rank in its place on the next node; "
+                  "put-pairs: each to the one half the cluster away; put-incast: all to rank 0")
       ->type_name("PATTERN")
       ->check(CLI::IsMember(sim::pattern_names()));
   command
-      .add_option("-b,--bytes", request.size,
-                  "Bytes per pair of ranks, for all patterns but moe (default 1M)")
+      .add_option(
+          "-b,--bytes", request.size,
+          "Bytes that a rank sends to each target; not used by the pattern moe (default 1M)")
       ->type_name("SIZE");
   command
       .add_option("--ep-ranks", request.ep_ranks,
@@ -140,33 +145,30 @@ void add_traffic_flags(CLI::App& command, sim::Request& request) {
       ->check(CLI::Range(0, 1 << 24));
   add_routing_flags(command, request, "moe --record", "Rank 0 of a group", "the last one");
   command
-      .add_option(
-          "--mode", request.mode,
-          "ht: one row per token and destination node, forwarded there over NVLink; ll: rows "
-          "are sent directly to their ranks (default ht)")
+      .add_option("--mode", request.mode,
+                  "ht (default): each token is sent once to each destination node and forwarded "
+                  "there over NVLink; ll: rows are sent directly to their ranks")
       ->type_name("MODE")
       ->check(CLI::IsMember({"ht", "ll"}));
-  command.add_flag(
-      "--flat", request.flat,
-      "Send one row per token and destination rank directly, without forwarding within the "
-      "destination node (only with --mode ht)");
+  command.add_flag("--flat", request.flat,
+                   "Send each token directly to each destination rank, instead of once to its node "
+                   "(only with --mode ht)");
   command
       .add_option("--dtype", request.dtype,
-                  "Data type of dispatch; combine uses bf16 (default bf16)")
+                  "Data type of dispatched rows (default bf16); combine always carries bf16")
       ->type_name("DTYPE")
       ->check(CLI::IsMember({"bf16", "fp8"}));
   command
-      .add_option(
-          "--combine", request.combine,
-          "Combine returns one row per expert choice (weighted) or per rank (partial) (only with "
-          "--mode ll)")
+      .add_option("--combine", request.combine,
+                  "Rows that combine returns per token. weighted (default): one for each chosen "
+                  "expert; partial: one for each rank (only with --mode ll)")
       ->type_name("KIND")
       ->check(CLI::IsMember({"weighted", "partial"}));
   command
       .add_option(
           "--copies", request.copies,
-          "Dispatch sends one row per rank, as moe does, or per choice, as DeepEP does (only with "
-          "--mode ll)")
+          "Rows that dispatch sends per token. rank (default): one for each rank, as shmemctl moe "
+          "does; choice: one for each chosen expert, as DeepEP does (only with --mode ll)")
       ->type_name("KIND")
       ->check(CLI::IsMember({"rank", "choice"}));
 }
@@ -182,23 +184,29 @@ void add_effort_flags(CLI::App& command, SimFlags& flags) {
       ->check(CLI::Range(0, 1 << 20));
   command
       .add_option("--sample", request.sample,
-                  "tokens: sample the choices of every token (step 0 equals moe with this seed); "
-                  "counts: sample token counts per node; auto: by cluster size")
+                  "What is drawn in a step. tokens: the choices of every token (step 0 is what moe "
+                  "routes with the same seed); counts: only how many tokens go to each node, for "
+                  "large clusters; auto (default): by the size of the cluster")
       ->type_name("METHOD")
       ->check(CLI::IsMember({"auto", "tokens", "counts"}));
   command
       .add_option("--kill-nic", request.kill_nics,
-                  "Simulate the failure of a NIC: [NODE/]NAME[:PORT]; may be repeated")
+                  "Also simulate the cluster without this NIC: [NODE/]NAME[:PORT]; without NODE, "
+                  "on all nodes; may be repeated")
       ->type_name("NIC");
   command
       .add_option("--slow-nic", request.slow_nics,
-                  "Simulate a NIC at a fraction of its rate: [NODE/]NAME[:PORT]=0.5")
+                  "Also simulate the cluster with this NIC at a fraction of its rate: "
+                  "[NODE/]NAME[:PORT]=0.5; without NODE, on all nodes; may be repeated")
       ->type_name("NIC=FRACTION");
   command
       .add_option("--move-expert", request.move_experts,
-                  "Simulate moving an expert to another rank of each group")
+                  "Also simulate the cluster with this expert on another rank of its group; may be "
+                  "repeated")
       ->type_name("EXPERT:RANK");
-  command.add_option("--top", flags.top, "Number of NICs, nodes and switches to list (default 8)")
+  command
+      .add_option("--top", flags.top,
+                  "How many NICs, nodes and switches are listed, the busiest first (default 8)")
       ->check(CLI::Range(1, 1 << 20));
   command.add_flag("--all", flags.all, "List all NICs, nodes and switches");
 }

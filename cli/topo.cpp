@@ -48,7 +48,8 @@ void add_topo(CLI::App& app, Context& context) {
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"hwloc-xml", "nccl-xml", "report"}));
   command->add_flag("--compare-versions", flags->compare_versions,
-                    "Show which NVSHMEM releases map NICs differently on this node");
+                    "Also map by the rules of every known NVSHMEM release, and show those that "
+                    "choose other NICs here");
   command->add_flag("--measure", flags->measure,
                     "Also measure copies between every pair of GPUs of this machine, in GB/s");
   command->callback([&context, source_flags, flags] {

@@ -7,8 +7,8 @@ std::vector<FindingReference> transport_findings() {
   constexpr const char* group = "Bring-up and transports";
   return {
       {"buffer-corrupt", group, "error",
-       "What one PE put into the registered buffer of another did not arrive unchanged: size, "
-       "offset, expected and found bytes are in the message.",
+       "Data that one PE put into a registered buffer of another did not arrive unchanged; the "
+       "message has size, offset, and the expected and the found bytes.",
        "In `bringup` each PE puts into a registered buffer of the next PE of its node, which "
        "verifies it.",
        "Look at the memory of that host first: `shmemctl doctor` there."},
@@ -22,21 +22,23 @@ std::vector<FindingReference> transport_findings() {
       {"gpu-kernels-unavailable", group, "error",
        "Kernels cannot be launched in this job, so pairs were not checked by kernels.",
        "`bringup` loads and launches a kernel on the GPU of every PE.",
-       "`shmemctl doctor --only driver,gpu`; a job without GPUs is started with `--heap none`."},
+       "Run `shmemctl doctor --only driver,gpu`; if the job should not use GPUs, start it with "
+       "`--heap none`."},
       {"gpu-memory-staged", group, "warning",
        "NICs cannot read and write GPU memory themselves, so every transfer over a network is "
        "copied through host memory.",
-       "Registering GPU memory failed both by dma-buf and through nvidia-peermem.",
+       "No transport that reaches all other PEs can register GPU memory, neither by dma-buf nor "
+       "through nvidia-peermem; the message has the reason.",
        "Run `shmemctl doctor --only dma-buf,nvidia-peermem,gpudirect-rdma` to see what is missing. "
        "If staging is intended, set `SHMEMCTL_GPUDIRECT=off`."},
       {"gpu-pair-unreachable", group, "warning",
-       "Kernels cannot reach the memory of some PE, by loads and stores or by a network.",
+       "Kernels can reach the memory of some PE neither by loads and stores nor by a network.",
        "`bringup` computes the path of every pair from peer access and the transports' reach.",
-       "`SHMEMCTL_DEVICE_PATH=auto` with a transport that reaches these PEs; `shmemctl doctor "
-       "--only gpu` says what prevents peer access."},
+       "Set `SHMEMCTL_DEVICE_PATH=auto`, and use a transport that reaches these PEs; `shmemctl "
+       "doctor --only gpu` says what prevents peer access."},
       {"pair-corrupt", group, "error",
-       "What one PE sent did not arrive unchanged at another: operation, size, offset, expected "
-       "and found bytes are in the message.",
+       "Data that one PE sent did not arrive unchanged at another; the message has the operation, "
+       "size, offset, and the expected and the found bytes.",
        "`bringup` verifies put, get, atomics and put-with-signal on every pair.",
        "Look at the hosts and devices of these PEs first: `shmemctl doctor` there."},
       {"pair-unreachable", group, "error", "No transport reaches one PE from another.",
@@ -69,11 +71,12 @@ std::vector<FindingReference> bench_findings() {
        "Results exceed the limit of which they are reported as a share. It is a warning if the "
        "limit is a link's rate, which cannot be exceeded: the traffic took another path or the "
        "rate is wrong. It is info if the limit was itself measured.",
-       "`link_fraction` above 1 by more than the spread.",
+       "`link_fraction` is more than 1.02 for a link's rate, more than 1.05 for a measured limit.",
        "Compare with the NIC's own counters: `shmemctl hotspots --during CMD`; for a measured "
        "limit, measure longer on an idle machine (`-D 5`)."},
       {"bench-corrupt", group, "error",
-       "A case left wrong data in memory: PE, offset, expected and found.",
+       "A case left wrong data in memory; the message has the PE, the offset, and the expected and "
+       "the found value.",
        "Every point is verified after its timed loop, with data that depends on the iteration.",
        "Run `shmemctl bringup`; if every pair passes there, report it as a bug."},
       {"bench-drift", group, "warning",
@@ -90,7 +93,7 @@ std::vector<FindingReference> bench_findings() {
       {"bench-ladder", group, "info",
        "`bench --ladder`: the bandwidth of each step of one path (memcpy or the link, the "
        "transport alone, put, MoE dispatch), and the two steps between which the most is lost.",
-       "The rows of one size; for MoE, the bytes that leave a PE.",
+       "The rows of the steps at one size; for MoE, by the bytes that leave a PE.",
        "Measure the step that loses the most by itself; `bench --list` says what each case "
        "measures."},
       {"bench-noisy", group, "warning",
@@ -118,7 +121,7 @@ std::vector<FindingReference> bench_findings() {
        "In `bench --traffic matrix`, pairs of PEs take more than a quarter longer than the median "
        "of the pairs over the same transports, and even their fastest samples are slower than it. "
        "If one PE is in all of them, it is named.",
-       "The rows of one size, by transport; from six pairs on.",
+       "The rows of one size over the same transports are compared, if there are at least six.",
        "Look at the NIC, the cable, the PCIe link and the cores of the PE that is named: "
        "`shmemctl doctor` on its host; or measure the pair alone with `--pair A,B`."},
       {"bench-stall", group, "warning",
@@ -134,7 +137,8 @@ std::vector<FindingReference> bench_findings() {
        "Look for drops with `shmemctl hotspots` and `ethtool -S`, and compare the MTU of all "
        "hosts."},
       {"bench-unpinned", group, "warning, info",
-       "A PE is bound to no CPU: a migration to another core shows as an outlier.",
+       "A PE is bound to no CPU, so a migration to another core shows as an outlier. It is info "
+       "with `--pin none`.",
        "The CPU affinity of every PE.",
        "Let the launcher bind PEs to cores, or give `--pin auto`."},
   };
@@ -144,8 +148,9 @@ std::vector<FindingReference> moe_findings() {
   constexpr const char* group = "MoE";
   return {
       {"moe-corrupt", group, "error",
-       "The result of a dispatch or combine is not what routing and reduction order prescribe: "
-       "rank, row or token, expected and found.",
+       "The result of a dispatch or combine is not what the routing and the order of the sums "
+       "prescribe; the message has the rank, the row or token, and the expected and the found "
+       "value.",
        "The first call, the last and every `--verify-every`-th are compared with the reference "
        "result, bit for bit.",
        "Run again with `--verify-every 1`; if it still fails, the transport or the memory is "
@@ -161,18 +166,21 @@ std::vector<FindingReference> moe_findings() {
        "The time that the kernel or the host waited for the rank's flag.",
        "Look at what delays that PE, or raise `--patience-us`."},
       {"moe-slow-link", group, "warning",
-       "One cell of the wait matrix stands out: one rank waits for one other rank 5 times as long "
-       "as ranks wait elsewhere, and it costs more than a tenth of a call.",
+       "One cell of the wait matrix stands out: one rank waits for one other rank more than 5 "
+       "times as long as ranks wait for each other elsewhere, and the difference is more than a "
+       "tenth of a call (with two ranks, half of it).",
        "The wait matrix: how long each rank waited for each other rank.",
        "Look at the NICs, ports and links between the two PEs: `shmemctl hotspots`, `shmemctl "
        "topo`."},
       {"moe-slow-rank", group, "warning",
-       "One column of the wait matrix stands out: all ranks wait 3 times as long for this rank as "
-       "for the others.",
+       "One column of the wait matrix stands out: most ranks, and all on average, wait more than 3 "
+       "times as long for this rank as ranks wait for each other elsewhere, and the difference is "
+       "more than a tenth of a call.",
        "The wait matrix.", "Look at what else runs on that PE's cores and GPU, and at its clocks."},
       {"moe-slow-receiver", group, "warning",
-       "One row of the wait matrix stands out: this rank waits longer for everybody than the "
-       "others do.",
+       "One row of the wait matrix stands out: this rank waits for most ranks, and on average for "
+       "all, more than 3 times as long as these wait for each other, and the difference is more "
+       "than a tenth of a call.",
        "The wait matrix.",
        "Look at that PE's NIC and PCIe link, and at what else runs on its GPU."},
   };
@@ -203,9 +211,9 @@ std::vector<FindingReference> fabric_findings() {
        "As `fabric-slow-host`; three quarters of the pairs among them are not slow.",
        "Look at what they share: the uplinks of their leaf switch, its routes."},
       {"fabric-slow-host", group, "error, warning",
-       "All NICs of a host (its only one, or three of four) are slower than those of the other "
-       "hosts. Bandwidths that are 1.2 times worse are errors, latencies that are 1.5 times worse "
-       "are warnings.",
+       "All NICs of a host, or at least three quarters of them, are slower than those of the other "
+       "hosts. It is an error if the bandwidth is at least 1.2 times worse, a warning if the "
+       "latency is at least 1.5 times worse.",
        "`fabric` measures every pair of hosts. Medians over its partners give what each NIC adds; "
        "what is beyond the noise is measured up to four more times with few others at work, and "
        "has to be slow each time.",
@@ -217,8 +225,9 @@ std::vector<FindingReference> fabric_findings() {
        "As `fabric-slow-host`, for one local rank.",
        "Look at the rate of the NIC's port, its PCIe link, its cable and its switch port."},
       {"fabric-slow-pair", group, "error, warning",
-       "Two hosts are slow with each other, in one or both directions, and not with others: "
-       "bandwidths 1.33 times, latencies twice as bad as both have with others.",
+       "Two hosts are slow with each other, in one or both directions, but not with others: the "
+       "bandwidth is at least 1.33 times, or the latency at least twice as bad as both have with "
+       "others.",
        "What neither the hosts nor the rail explain; as `fabric-slow-host`.",
        "Look at the path between them: links between their switches, routes."},
       {"fabric-slow-rail", group, "error, warning",
@@ -244,18 +253,22 @@ std::vector<FindingReference> simulation_findings() {
       {"nic-hotspot-predicted", group, "warning",
        "`sim`: a NIC carries 1.2 times the even share or more, or the mapping makes a step at "
        "least 5 % longer than the best mapping.",
-       "Bytes per NIC from topology, mapping and routing.",
+       "Bytes per NIC, computed from topology, mapping and routing; nothing is measured.",
        "`shmemctl topo --policy optimal` prints the lines for the best mapping. If the mapping is "
        "not the cause, "
        "spread the popular experts over nodes."},
       {"uplink-predicted", group, "info",
-       "`sim`: the uplinks of leaf switches need longer than any NIC.",
-       "Bytes per leaf switch, divided by `--oversubscription`.",
-       "Less oversubscription, or expert-parallel groups that stay below their leaf switches."},
+       "`sim`: the links between leaf switches and the layer above them take longer than any NIC, "
+       "so they limit a step.",
+       "Bytes that each leaf switch sends and receives over its uplinks, whose rate is that of its "
+       "ports divided by `--oversubscription`.",
+       "Use a fabric with less oversubscription, or expert-parallel groups whose nodes share leaf "
+       "switches."},
       {"what-if-slower", group, "info",
        "`sim`: the changes that were asked for make a step at least 5 % longer.",
        "The step time of the variant, compared with the one without changes.",
-       "Compare the NICs of the variants in the table."},
+       "The table shows, for each variant, which NICs carry more: look for those that limit the "
+       "step."},
   };
 }
 
@@ -263,11 +276,11 @@ std::vector<FindingReference> gpu_copy_findings() {
   constexpr const char* group = "Copies between GPUs";
   return {
       {"gpu-link-below-declared", group, "warning",
-       "All pairs at a distance copy at less than half of what the declared NVLink carries: the "
-       "copies probably take PCIe.",
+       "All pairs of GPUs at one distance copy at less than half of the rate that their NVLinks "
+       "should have: the copies probably take PCIe.",
        "Timed copies between every pair of GPUs.",
-       "See that nobody else uses the GPUs, then `nvidia-smi nvlink --status`, `nvidia-smi topo "
-       "-m`, `systemctl status nvidia-fabricmanager`."},
+       "See that nobody else uses the GPUs, then look at `nvidia-smi nvlink --status`, `nvidia-smi "
+       "topo -m` and `systemctl status nvidia-fabricmanager`."},
       {"gpu-link-corrupt", group, "error", "Bytes that one GPU copied to another arrived wrong.",
        "Every copy is compared with a pattern.",
        "`nvidia-smi nvlink --errorcounters` and `dmesg` for Xid errors; see pcie-acs and iommu of "
@@ -311,30 +324,30 @@ std::vector<FindingReference> acceptance_findings() {
        "`check --expect`: a device, the number of NVSwitches or a version differs from the file, "
        "or cannot be read here. All differences of one device are in one finding.",
        "The devices and versions that `topo` and `doctor` read, compared with the file.",
-       "The fix belongs to the first difference: reseat, replace the cable, install that firmware "
-       "or driver; or record the file anew on a good node."},
+       "The printed fix is for the first difference: reseat the device, replace the cable, install "
+       "that firmware or driver; or, if the node is right, write the file again with `shmemctl "
+       "check --record-expect FILE`."},
       {"expected-extra", group, "warning",
        "`check --expect`: this node has a GPU or an RDMA NIC that the file does not name.",
        "The devices of the node, compared with the file.",
-       "Remove the device, or record the file anew on a good node."},
+       "Remove the device, or write the file again on a good node with `shmemctl check "
+       "--record-expect FILE`."},
       {"expected-missing", group, "error",
        "`check --expect`: this node lacks a GPU or an RDMA NIC that the file names.",
        "The devices of the node, compared with the file.",
-       "`lspci -s ADDRESS`: a device that is not listed has fallen off the bus; one that is lacks "
-       "its driver."},
+       "Run `lspci -s ADDRESS`: a device that it does not list has fallen off the bus; one that it "
+       "lists lacks its driver."},
       {"hosts-differ", group, "warning",
-       "Hosts that should be alike are not: versions, firmware, limits, settings, GPUs, NICs or "
+       "Hosts that should be alike differ in versions, firmware, limits, settings, GPUs, NICs or "
        "their links. One finding for each set of hosts that differ from all others, with the "
-       "facts, "
-       "their values and those of most hosts; where no value is that of more than half of the "
-       "hosts, it names none as the outlier. With `--against`, the golden host's values are right.",
+       "facts, their values and those of most hosts; where no value is that of more than half of "
+       "the hosts, it names none as the outlier. With `--against`, the golden host's values are "
+       "right.",
        "`doctor` and `check` under a launcher, `doctor --against`, `report diff --nodes`: the "
-       "facts "
-       "of each host (`hosts[].facts`) are compared; see the page about hosts that should be "
+       "facts of each host (`hosts[].facts`) are compared; see the page about hosts that should be "
        "alike.",
        "Bring the host to what the others have; the printed fix belongs to the first fact. If it "
-       "is "
-       "meant to differ, compare it with hosts of its own type."},
+       "is meant to differ, compare it with hosts of its own type."},
       {"nothing-to-check", group, "warning",
        "`check`: there is neither a GPU nor an RDMA device. The exit code is 3: the parts that ran "
        "show that shmemctl works on this machine, and nothing else.",
@@ -356,7 +369,8 @@ std::vector<FindingReference> report_findings() {
        "`report diff`: more than half of the rows are unclear, so nothing is decided about most of "
        "what was measured; or more than `--max-unclear` allows, which is an error.",
        "A row is unclear if its confidence interval contains both no change and a relevant change.",
-       "Measure longer (`-D 5`), and more runs on each side, in folders."},
+       "Measure longer (`-D 5`), and several times on each side, and pass the folders with the "
+       "reports."},
       {"comparison-disturbed", group, "warning",
        "`report diff` of changed rows: other processes disturbed some of the runs, so the changes "
        "may be their doing.",
@@ -379,20 +393,21 @@ std::vector<FindingReference> report_findings() {
        "The row's `status`.", "See the row's `reason`."},
       {"row-missing", group, "error, info", "`report diff`: rows of BASE are not in NEW.",
        "Rows are matched by case and parameters.",
-       "Measure them in NEW too, or give `--allow-missing`."},
+       "Measure them in NEW too, or pass `--allow-missing` if they need not be there."},
       {"run-aborted", group, "error",
        "The run failed on the way or a signal ended it. The report is `incomplete` and holds what "
        "was measured before.",
-       "The error or signal that ended the run.", "See the message; run it again."},
+       "The error or signal that ended the run.",
+       "Remove the cause that the message names, and run it again."},
       {"run-incomplete", group, "error",
        "`report annotate`: the report is not `complete`. It appears in annotations only.",
        "The report's `status`.", "Look at the log of the run."},
       {"threshold-missed", group, "error",
        "`report check`, `report diff`: a row, the load of a NIC, or the number of findings or "
-       "checks "
-       "does not meet a threshold of `--require` or `--require-file`.",
-       "The expression, evaluated for everything that it matches.",
-       "Find out why the requirement is not met, or change the threshold."},
+       "checks does not meet a threshold of `--require` or `--require-file`.",
+       "The threshold is evaluated for every row, port or count that it matches.",
+       "Look at the rows that the message names: find what made them worse, or correct the "
+       "threshold."},
   };
 }
 

@@ -8,14 +8,17 @@ std::vector<FindingReference> topology_findings() {
   return {
       {"gpu-without-nic", group, "warning, info",
        "A GPU has no usable NIC on its own NUMA node, so all of its traffic to other nodes crosses "
-       "the CPU sockets. The info form says that only this GPU has no NIC below its PCIe switch, "
-       "or that the text that was read lists no NIC.",
+       "the CPU sockets; or the node has no NIC at all. The info form: this GPU has no NIC below "
+       "its PCIe switch while other GPUs have one, or the output of `nvidia-smi topo -m` that was "
+       "read lists no NIC.",
        "The PCI distance between every GPU and every NIC of the compute fabric, from sysfs or the "
        "recorded topology.",
-       "Move a NIC to a slot of that socket, or run PEs on the other GPUs only (`--gpus`)."},
+       "Move a NIC to a slot of that socket, or run PEs on the other GPUs only (`--gpus`). If "
+       "there is no NIC, install one or load its driver."},
       {"gpu-without-nvlink", group, "error, warning",
-       "A GPU has no active NVLink (or xGMI) link although other GPUs of the same model have some. "
-       "Its traffic to them goes over PCIe. It is a warning where the source does not name models.",
+       "A GPU has no active NVLink (or xGMI) link, although the other GPUs of its model are all "
+       "joined by such links. Its traffic to them goes over PCIe. It is a warning where the source "
+       "does not name models.",
        "NVML's link states, or the links in the recorded topology, compared between GPUs of one "
        "model.",
        "Look at the link state: `nvidia-smi nvlink --status`, `nvidia-smi nvlink --errorcounters`, "
@@ -35,18 +38,20 @@ std::vector<FindingReference> topology_findings() {
        "(`NVSHMEM_NETDEVS_POLICY`, since 3.7), else a list that each rank picks by its local rank; "
        "that line must run in each rank's own process, and fails anywhere else."},
       {"mapping-count", group, "error, warning",
-       "The counts in `NVSHMEM_HCA_PE_MAPPING` do not add up to the number of PEs on the node, or "
-       "the list has more rows than NVSHMEM's arrays hold (32).",
+       "The counts in `NVSHMEM_HCA_PE_MAPPING` do not add up to the number of PEs on the node: PEs "
+       "begin again at the first device, or the end of the list is not used. It is an error if a "
+       "list has more than 32 rows, because NVSHMEM writes past the end of its arrays.",
        "The list is expanded as NVSHMEM expands it and compared with the PEs per node.",
        "Let the counts add up to the PEs of a node, and name at most 32 ports."},
       {"mapping-duplicate", group, "warning, info",
-       "A device list names a port twice, or one PE is given the same port more than once. In a PE "
-       "mapping the count of the last entry wins; counts are not added up.",
+       "A device list names a port twice, or one PE is given the same port more than once. In "
+       "`NVSHMEM_HCA_PE_MAPPING` the count of the last entry wins, and counts are not added up. "
+       "The info form: in `NVSHMEM_HCA_LIST` the second entry has no effect.",
        "The list is read by NVSHMEM's rules.", "Name each port once, with the total count."},
       {"mapping-empty", group, "error, info",
        "No PE gets a NIC although the node has NICs that could carry traffic: the lists or the "
-       "transport exclude all of them. The info form says that this is so of NVSHMEM's default "
-       "transport on a node with EFA, and that no transport is set: libfabric was assumed.",
+       "transport exclude all of them. The info form: no transport is set, and NVSHMEM's default, "
+       "ibrc, has no device on this node (EFA), so the mapping that is shown is that of libfabric.",
        "NVSHMEM's choice is simulated with the settings that are in force.",
        "Unset the list, or set the one that the finding prints."},
       {"mapping-ignored", group, "warning",
@@ -76,17 +81,18 @@ std::vector<FindingReference> topology_findings() {
        "The mapping policy reports what it could not decide.",
        "Run `shmemctl topo` with the same settings on the host itself."},
       {"nic-far", group, "warning, info",
-       "A PE uses a NIC although a nearer one is free. It is a warning if the path leaves the PCIe "
-       "switches (a host bridge or a socket is crossed).",
-       "The distance of the chosen NIC is compared with the nearest NIC of the compute fabric that "
-       "is not loaded more; in `explain`, which reads the choice in a log, with all of them. "
-       "`inspect` compares the NICs of a process's connected queue pairs (RDMA netlink) with those "
-       "near its GPU (NVML), and names a process only if a nearer NIC would be used by no more "
-       "processes; info: these ports carried nearly nothing in the window.",
+       "A PE uses a NIC although it could have a nearer one. It is a warning if the path leaves "
+       "the PCIe switches (a host bridge or a socket is crossed).",
+       "The distance of the chosen NIC is compared with that of the NIC which the best assignment "
+       "gives to the PE; in `explain`, which reads the choice in a log, with all NICs of the "
+       "compute fabric. `inspect` compares the NICs of a process's connected queue pairs (RDMA "
+       "netlink) with those near its GPU (NVML), and names a process only if a nearer NIC would be "
+       "used by no more processes; info: these ports carried nearly nothing in the window.",
        "Set the mapping that the finding prints."},
       {"nic-hotspot", group, "error, warning, info",
        "A NIC carries the traffic of more PEs than the best assignment would give to any NIC, "
-       "while others are idle or less loaded. The info form says that no assignment does better: "
+       "while others are idle or less loaded. It is an error if others are idle and it has at "
+       "least twice as many PEs as necessary. The info form: no assignment does better, because "
        "there are fewer ports than PEs.",
        "PEs per port in the simulated mapping, compared with an optimal assignment (min-cost flow "
        "over the distance matrix).",
@@ -108,8 +114,9 @@ std::vector<FindingReference> topology_findings() {
        "A list names an interface that is not an RDMA device, or the node has only interfaces that "
        "carry TCP.",
        "`/sys/class/infiniband` compared with `/sys/class/net`.",
-       "Install an RDMA NIC or load its driver (`modprobe mlx5_ib`). For tests, Soft-RoCE is "
-       "enough: `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev IF`."},
+       "In a list, write the names of RDMA devices, which `shmemctl topo` shows. Otherwise install "
+       "an RDMA NIC or load its driver (`modprobe mlx5_ib`). For tests, Soft-RoCE is enough: "
+       "`modprobe rdma_rxe && rdma link add rxe0 type rxe netdev IF`."},
       {"nic-off-fabric", group, "error, warning",
        "A PE uses a NIC that is not part of the compute fabric: another link layer, another rate, "
        "or EFA beside InfiniBand. It cannot reach the NICs that the other PEs use, or is much "
@@ -135,11 +142,15 @@ std::vector<FindingReference> topology_findings() {
        "Give a known release, such as the one that the fix names."},
       {"pcie-degraded", group, "warning, info",
        "A PCIe link to a GPU or NIC runs with fewer lanes or at a lower speed than both ends can. "
-       "A warning as well: the slot of one device can do less than those of its model have here. "
-       "The info forms: an idle GPU lowers its link speed, or the slots can do no more.",
+       "It is also a warning if the slot of one device can do less than the slots of the other "
+       "devices of its model. The info forms: an idle GPU lowers its link speed, or the slots of "
+       "all devices of the model can do no more.",
        "`current_link_width`, `current_link_speed` and their maxima at both ends of the link.",
        "Reseat the device or its riser and check the slot's settings in the firmware."},
-      {"port-down", group, "error, warning, info", "A port is not active, so nothing uses it.",
+      {"port-down", group, "error, warning, info",
+       "A port is not active, so nothing uses it. It is an error if no RDMA port of the node is "
+       "active, a warning if no port of this NIC is, and info if another port of the NIC is "
+       "active.",
        "`/sys/class/infiniband/*/ports/*/state`.",
        "Look at cable, switch port and subnet manager: `ibstat`, `ip link`, `ethtool`."},
       {"port-slow", group, "warning",
@@ -162,10 +173,11 @@ std::vector<FindingReference> topology_findings() {
        "`NVSHMEM_IB_ENABLE_IBGDA=1`."},
       {"topology-incomplete", group, "warning, info",
        "Facts of the topology could not be read, were left out, or were taken from another place "
-       "in the source; or the file contains no device that is recognised. The output then does "
-       "not cover the whole node.",
+       "in the source; or the file contains no device that is recognised. What is shown then is "
+       "not the whole node.",
        "The code that reads a topology notes what it skips, with line and column.",
-       "Record the machine again, or run `shmemctl topo` on the host itself."},
+       "Run `shmemctl topo` on the host itself, or record the machine again, with `shmemctl "
+       "gather`."},
   };
 }
 
@@ -176,8 +188,12 @@ std::vector<FindingReference> option_findings() {
        "Every option is checked against the option table.",
        "Unset it, or give it a legal value; the message names the legal ones."},
       {"env-no-such-nvshmem-variable", group, "warning",
-       "A variable with the prefix `NVSHMEM_` is set that no release of NVSHMEM has ever read.",
-       "The environment is compared with the names in NVSHMEM's releases.", "Unset it."},
+       "A variable with the prefix `NVSHMEM_` is set that some guides mention, but that no release "
+       "of NVSHMEM reads: `NVSHMEM_DISABLE_IB`, `NVSHMEM_NUM_PROXY_THREADS` or "
+       "`NVSHMEM_PROXY_CHANNEL_BUF_SIZE`.",
+       "The environment is compared with a list of such names; other unknown names are not "
+       "reported.",
+       "Unset it."},
       {"env-shadowed", group, "info",
        "An `NVSHMEM_` variable is set, but the `SHMEMCTL_` variable or flag of the same option "
        "wins here.",
@@ -199,17 +215,17 @@ std::vector<FindingReference> nic_counter_findings() {
   constexpr const char* group = "NIC counters";
   return {
       {"command-failed", group, "error", "The command that `hotspots --during` watched failed.",
-       "Its exit code or signal.", "Run it without `hotspots` and read its output."},
+       "The exit code or signal of the command.", "Run it without `hotspots` and read its output."},
       {"counters-unavailable", group, "warning, info",
-       "Counters of a port are missing, refuse to be read, were reset, are stuck or contradict "
-       "each other. It is a warning if the load of the port is therefore not known in full.",
+       "Counters of a port are missing, cannot be read, were reset, are stuck or contradict each "
+       "other, or a host of a job has no RDMA port. It is a warning if the load of an RDMA port is "
+       "therefore not known in full.",
        "Each counter is checked against its width, the link rate and the other counters.",
        "Look at the files under `/sys/class/infiniband/DEVICE`; update a driver or firmware that "
-       "does not count."},
+       "does not count, and measure again if the counters were reset meanwhile."},
       {"link-flapping", group, "error, warning",
        "A link went down or had to recover from errors: link_downed, link_error_recovery, symbol "
-       "errors, "
-       "carrier changes above their thresholds.",
+       "errors, carrier changes above their thresholds.",
        "Rules in `nic_thresholds.conf`, each with its source.",
        "Reseat or replace cable and transceiver, look at the switch port, then at the kernel log."},
       {"nic-congested", group, "error, warning",
@@ -220,8 +236,10 @@ std::vector<FindingReference> nic_counter_findings() {
        "moe`), and at the host's PCIe link (`shmemctl topo`)."},
       {"nic-hotspot-measured", group, "warning",
        "A port carried much more than its siblings, by its own counters.",
-       "Each direction is compared within the node: above the median by 3.5 times 1.4826 MAD and "
-       "by a tenth of the link, and above a floor.",
+       "The rate of each port, in each direction, is compared with those of the node's other "
+       "ports: it exceeds their median by more than 3.5 times 1.4826 MAD and by more than a tenth "
+       "of the link's rate (where that is unknown, it is more than twice the median), and it is "
+       "not negligible.",
        "Compare with `shmemctl topo`: the PEs of that port are named; change the mapping or spread "
        "the load."},
       {"nic-lossy", group, "error, warning",
@@ -243,8 +261,7 @@ std::vector<FindingReference> log_findings() {
   return {
       {"log-ends-early", group, "warning",
        "The log of a rank lacks a line that at least half of the ranks wrote: the rank hangs, "
-       "died, "
-       "or its output was lost. Others often time out because of it.",
+       "died, or its output was lost. Others often time out because of it.",
        "`explain` knows lines that every rank writes when it comes to some point (`step` in "
        "`log_messages.conf`), and compares the ranks.",
        "Look at what that rank does on its node: `shmemctl inspect`, the kernel log, whether its "
@@ -253,21 +270,19 @@ std::vector<FindingReference> log_findings() {
        "A log has a message of the catalogue. The finding names the first line, the ranks that "
        "wrote it, and the cause.",
        "Patterns in `log_messages.conf`, each with its source.",
-       "What the finding says; it differs by message."},
+       "Do what the finding says; it differs by message."},
       {"log-nic-unknown", group, "info",
        "A rank chose a NIC that the topology with which the log is compared does not have.",
        "The NIC's name in the log, and the names of `--from` or of this machine.",
        "Pass the topology of the node that the log is of: `--from FILE`."},
       {"log-rank-missing", group, "warning",
-       "No line is of a rank that exists by what the others say.",
-       "The largest communicator whose size a log shows, if more than half of its ranks "
-       "have "
-       "lines.",
-       "Give the logs of all nodes; if these are all, the rank never started."},
+       "A rank exists, as the logs of other ranks show, but no line of the logs is from it.",
+       "The ranks of the largest communicator whose size a log shows; nothing is said unless more "
+       "than half of them have lines.",
+       "Pass the logs of all nodes; if these are all, the rank never started."},
       {"log-unknown-error", group, "error, warning, info",
        "A line is an error by its form (`NCCL WARN`, `UCX  ERROR`, the end of a traceback, ...) "
-       "and "
-       "the catalogue does not have it.",
+       "and the catalogue does not have it.",
        "Marks of libraries' error lines. Lines that differ in numbers only are one finding.",
        "Look at the lines before it; add what you find out with `--catalogue FILE`."},
       {"nic-hotspot-logged", group, "warning",
@@ -282,37 +297,37 @@ std::vector<FindingReference> process_findings() {
   constexpr const char* group = "Running processes";
   return {
       {"env-contradiction", group, "warning",
-       "Two variables of a process are set of which one takes the effect of the other.",
+       "A process has two variables set, one of which makes the other ineffective.",
        "`inspect` compares `/proc/PID/environ` with a table of such pairs.",
        "Unset the one that is not meant."},
       {"env-ignored", group, "warning",
-       "A variable has no effect: none of the libraries that the process has loaded has its name.",
+       "A variable has no effect: no library that the process has loaded contains its name.",
        "The names are texts in the library's file. Open MPI's parameters and names of "
-       "installations "
-       "(`NCCL_HOME`) are not looked for, and nothing is said if no library of that prefix is "
-       "loaded.",
+       "installations (`NCCL_HOME`) are not looked for, and nothing is said if no library of that "
+       "prefix is loaded.",
        "Correct the name; the fix gives the nearest one. Or load a release that knows it."},
       {"env-out-of-range", group, "warning",
        "A variable has a value that its library does not accept.",
        "`inspect` compares `/proc/PID/environ` with a table of ranges and words.",
        "Set one of the values that the finding gives."},
       {"gpu-index-confused", group, "warning",
-       "A process communicates over the NIC next to another GPU than its own: the one whose "
-       "physical number is the number that its GPU has under `CUDA_VISIBLE_DEVICES`.",
+       "A process communicates over the NIC of the wrong GPU: it took the number that its GPU has "
+       "under `CUDA_VISIBLE_DEVICES` for a physical number, and uses the NIC next to the GPU of "
+       "that number.",
        "NVML's processes and `CUDA_VISIBLE_DEVICES` in `/proc/PID/environ`, against the ports of "
        "its connected queue pairs and the distances of the node; in `explain`, the number and the "
        "PCI address of the GPU in NCCL's log.",
        "Look NICs up by the GPU's PCI address; until then name the NIC of each rank."},
       {"library-twice", group, "error, warning",
        "A process has loaded one library from two files. Each has a state of its own, and which "
-       "one "
-       "a call reaches depends on the order of loading. Two NVSHMEM host libraries are an error.",
+       "one a call reaches depends on the order of loading. Two NVSHMEM host libraries are an "
+       "error.",
        "`/proc/PID/maps`: different files with the same name, apart from version and hash.",
        "Keep one: uninstall a package, or clean `LD_LIBRARY_PATH` and `LD_PRELOAD`."},
       {"mapping-differs", group, "warning, info",
        "The ports over which a rank communicates are not those that `topo` computes for the "
-       "version and the settings of its library. The info form says that NCCL may have made the "
-       "connections, whose rings may leave a node at another GPU than that of the NIC.",
+       "version and the settings of its library. The info form: NCCL may have made the "
+       "connections, and a ring of NCCL may leave the node by the NIC of another GPU.",
        "The ports of connected queue pairs (`inspect`), or those that the log of a rank names "
        "(`explain`), against NVSHMEM's and NCCL's rules on the topology of the node.",
        "Compare with `shmemctl topo` under the same variables; look for a variable that the "
@@ -326,8 +341,9 @@ std::vector<FindingReference> process_findings() {
        "Let each rank use the NIC next to its GPU: `shmemctl topo` prints the setting."},
       {"nvshmem-qp-layout", group, "error, warning",
        "An extension reads the queue pairs of NVSHMEM's IBGDA in the order that they had before "
-       "3.5.19, and a later host library is loaded. Transfers between nodes time out or access "
-       "memory illegally. It is a warning if the extension does not report its release.",
+       "3.5.19, and a later host library is loaded. Transfers between nodes then time out or "
+       "access memory illegally. It is a warning if the release of NVSHMEM that the extension was "
+       "built with is unknown.",
        "The version that is a text in the extension, and that of the host library; the extension "
        "names IBGDA's device state.",
        "Rebuild the extension from a revision that knows the new order, or load an NVSHMEM before "
@@ -341,33 +357,33 @@ std::vector<FindingReference> process_findings() {
        "built with."},
       {"rank-awaited", group, "warning, info",
        "A rank of a job holds the others up: it still compiles, is stopped, is blocked in the "
-       "kernel or has ended, or a local rank is missing. The info form is a guess: one sleeps and "
-       "all others run, or the reverse, or one has an idle GPU and the others busy ones.",
+       "kernel or has ended, or a local rank is missing. The info form is a guess: one rank sleeps "
+       "while all others run, or runs while all others sleep, or its GPU is idle while those of "
+       "the others are busy.",
        "`inspect` reads states, CPU times and descendants of all processes of the job on this "
        "node, and how busy each keeps its GPU (NVML).",
        "Look at that process; compile before the job starts, or raise the timeout of the others."},
       {"receive-side-narrow", group, "warning",
        "A node sends by several RDMA ports and receives nearly everything by one, which limits "
-       "what "
-       "it can receive.",
+       "what it can receive.",
        "With `--window`, the byte counters of all ports: 90% or more of what is received on one "
        "port, at most 60% of what is sent, both more than 10 MB/s. `hotspots` finds the same of a "
        "port that is hot in receiving, in place of `nic-hotspot-measured`.",
        "Compare the NICs that the ranks of both nodes have open: `shmemctl inspect --all`."},
       {"symbol-missing", group, "error, info",
-       "A library needs symbols of a version that another loaded library lacks. It has severity "
-       "info if it only asks for them at run time (`dlvsym()`): it goes on without the feature "
-       "that "
-       "needs them, as NCCL does without GPU-initiated networking.",
+       "A library needs symbols of a version that another loaded library lacks. It is info if the "
+       "library only looks for the symbols at run time (`dlvsym()`) and works without them, as "
+       "NCCL does without GPU-initiated networking.",
        "Tables of symbol versions in both files; for libibverbs, libmlx5 and libefa also the "
        "versions that are texts in NCCL and NVSHMEM.",
        "Install a newer rdma-core, or an older release of the library that needs it."},
       {"tcp-fallback", group, "warning, info",
        "A process is connected to other hosts by TCP only although the node has active RDMA ports. "
-       "It is a warning if its connections carried more than 10 MB/s in the window (where the "
-       "kernel does not say: interfaces more than 10 MB/s, and RDMA ports less than a tenth "
-       "of it); without `--window`, only the connections are known. Those to ports below 1024 are "
-       "left out. In `explain`, that a rank's lanes of UCX are TCP only.",
+       "It is a warning if these connections carried more than 10 MB/s in the window; where the "
+       "kernel does not count their bytes, if the interfaces carried more than 10 MB/s and the "
+       "RDMA ports less than a tenth of that. Without `--window` the traffic is not known, and it "
+       "is info. Connections to ports below 1024 are not counted. In `explain`: all lanes of UCX "
+       "that a rank lists are TCP.",
        "RDMA netlink or `/proc/PID/fd`, `/proc/PID/net/tcp`, NETLINK_SOCK_DIAG, "
        "`/sys/class/infiniband`, `/proc/net/dev`; `explain`: the log and a topology.",
        "Mount `/dev/infiniband` into the container; look at `NCCL_NET`, `NCCL_IB_DISABLE`, "

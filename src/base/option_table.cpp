@@ -57,13 +57,20 @@ std::vector<OptionSpec> make_table() {
   constexpr bool in_nvshmem = true;
   const TransportChoices transports = transport_choices();
   return {
-      choice("COLOR", "auto", {"auto", "always", "never"}, "Use color on the terminal."),
-      number("TIMEOUT", "60", 1, 86400, "Deadline of every wait, in seconds."),
+      choice("COLOR", "auto", {"auto", "always", "never"},
+             "Whether text output has colors; auto: if stdout is a terminal and NO_COLOR is not "
+             "set, or if CLICOLOR_FORCE or FORCE_COLOR is set."),
+      number("TIMEOUT", "60", 1, 86400,
+             "Seconds that any single wait of a job may take; in subcommands that start no job, "
+             "seconds that the run may take besides the time that it is told to measure."),
       choice("FAIL_ON", "error", {"error", "warning", "info"},
-             "Least severity of a finding that makes the exit code 1. The same on all PEs."),
+             "Lowest severity of a finding that makes the exit code 1; must be equal on all PEs."),
       choice("LOG_LEVEL", "warning", {"error", "warning", "info", "debug"},
-             "Least severe level that is logged on stderr."),
-      {"LOG_SUBSYSTEMS", OptionType::text, "", "Subsystems to log, comma-separated; empty: all."},
+             "Log messages of this level and of more severe ones on stderr."),
+      {"LOG_SUBSYSTEMS", OptionType::text, "",
+       "Subsystems whose messages are logged, comma-separated: bootstrap, failure detector, gpu, "
+       "ibrc, memory, options, report, run, runtime, transports; empty: all; errors are always "
+       "logged."},
       {"SYSROOT", OptionType::text, "",
        "Read a copy of a machine's /sys and /proc below this directory, or an archive of shmemctl "
        "gather, instead of this machine."},
@@ -71,46 +78,52 @@ std::vector<OptionSpec> make_table() {
       choice("POLICY", "nvshmem", {"nvshmem", "nccl", "optimal"},
              "Policy that maps PEs to NICs: NVSHMEM's, NCCL's, or the optimal mapping."),
       choice("WORLD", "node", {"node", "deepep-ht", "deepep-ll"},
-             "PEs of the node that form one NVSHMEM world. node: all of them; deepep-ht: each PE "
-             "alone (DeepEP's high-throughput mode); deepep-ll: all (DeepEP's low-latency mode)."),
+             "Which PEs of a node share an NVSHMEM world, and so see each other's NICs. node, and "
+             "deepep-ll for DeepEP's low-latency mode: all of them in one; deepep-ht, its "
+             "high-throughput mode: each PE in a world of its own."),
       {"NVSHMEM_VERSION", OptionType::text, "",
-       "NVSHMEM release to simulate, as X.Y.Z; empty: for topo and sim of a recorded node the one "
-       "that "
-       "it has, else the newest known release."},
-      integer("PES_PER_NODE", "0", 0, 4096, "Number of PEs per node; 0: one per GPU."),
+       "NVSHMEM release whose rules map PEs to NICs, as X.Y.Z; empty: the release recorded with a "
+       "node that topo, check or sim reads, else the newest known one."},
+      integer("PES_PER_NODE", "0", 0, 4096, "PEs that run on each node; 0: one per GPU."),
       {"GPUS", OptionType::text, "",
-       "GPU index of each PE, comma-separated; empty: PE i uses GPU i."},
+       "GPUs of the PEs of a machine, in the order of the PEs, as comma-separated numbers of topo; "
+       "the list repeats if there are more PEs; empty: all GPUs in order."},
       {"HCA_LIST", OptionType::text, "",
-       "HCAs to use, as comma-separated NAME[:PORT]; a leading ^ excludes them instead.",
+       "HCAs that PEs may use, as comma-separated NAME[:PORT]; a ^ before the list: use all but "
+       "these.",
        in_nvshmem},
       {"HCA_PE_MAPPING", OptionType::text, "",
-       "HCAs as comma-separated NAME:PORT:COUNT; filters the devices and repeats each COUNT times.",
+       "HCAs that PEs may use, as comma-separated NAME:PORT:COUNT, each listed COUNT times; PEs "
+       "still choose by distance unless ENABLE_NIC_PE_MAPPING is set.",
        in_nvshmem},
       {"ENABLE_NIC_PE_MAPPING", OptionType::boolean, "0",
-       "Give PE i device i modulo the number of devices instead of selecting by distance.",
+       "Assign devices by local rank instead of by distance: local rank i gets device i modulo "
+       "their number.",
        in_nvshmem},
       {"HCA_PREFIX", OptionType::text, "",
-       "IBGDA and IBDEVX use only devices whose name contains this text; after ^, only those whose "
-       "name does not.",
+       "Text that the names of devices for IBGDA and IBDEVX must contain; with a ^ before it: must "
+       "not contain.",
        in_nvshmem},
       {"DISABLE_DATA_DIRECT", OptionType::boolean, "0",
        "Compute distances from the HCA's own PCI path, not from that of its data-direct function.",
        in_nvshmem},
       {"NETDEVS_POLICY", OptionType::text, "AUTO",
-       "How NVSHMEM 3.7 shares NICs: among the PEs (AUTO) or among all GPUs of the node "
-       "(EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE).",
+       "How NVSHMEM 3.7 and newer distribute NICs. AUTO: among the PEs of the world; "
+       "EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE: among all GPUs of the node, also those of "
+       "other worlds.",
        in_nvshmem},
       choice("REMOTE_TRANSPORT", "auto", with_none_and_auto(transports.remote),
-             "Transport to other nodes; it also determines which NICs NVSHMEM selects; auto: the "
-             "first of " +
+             "Transport to other nodes, which also decides which NICs are selected; none: no such "
+             "transport but ibgda, if IB_ENABLE_IBGDA is set; auto: the first of " +
                  listed(transports.automatic) + " that reaches all PEs.",
              in_nvshmem),
       {"IB_ENABLE_IBGDA", OptionType::boolean, "0",
-       "Add ibgda to the transports, unless TRANSPORT lists them, and with DEVICE_PATH=auto let "
-       "kernels post to the HCA directly (IBGDA) where peers are not mapped.",
+       "Use IBGDA: add ibgda to the transports to other nodes (if TRANSPORT is set, it must list "
+       "ibgda itself), and with DEVICE_PATH=auto let kernels post to the HCA for PEs whose memory "
+       "is not mapped.",
        in_nvshmem},
       {"IBGDA_ENABLE_MULTI_PORT", OptionType::boolean, "0",
-       "Let IBGDA use all NICs of a PE instead of only the first.", in_nvshmem},
+       "Let IBGDA use all NICs that are selected for a PE, not only the first.", in_nvshmem},
   };
 }
 
@@ -121,50 +134,64 @@ std::vector<OptionSpec> runtime_options() {
       choice("BOOTSTRAP", "auto",
              {"auto", "uid", "local", "mpi", "pmi", "pmi2", "pmix", "openshmem", "shmem", "plugin",
               "single"},
-             "How the PEs of a job connect to each other; auto: detected from the launcher's "
-             "environment; shmem is NVSHMEM's name for openshmem.",
+             "How the PEs of a job find each other. uid: over TCP, by a unique id or session id; "
+             "local: as PEs of shmemctl run; mpi, pmi, pmi2, pmix, openshmem (also called shmem): "
+             "by that library or protocol of the launcher; plugin: by BOOTSTRAP_PLUGIN; single: a "
+             "job of one PE; auto: chosen from the environment.",
              in_nvshmem),
       choice("BOOTSTRAP_PMI", "auto", {"auto", "pmi", "pmi2", "pmi-2", "pmix"},
-             "Process management interface that BOOTSTRAP=pmi uses.", in_nvshmem),
+             "Process management interface for BOOTSTRAP=pmi; auto: pmix if the launcher serves "
+             "nothing else, otherwise pmi.",
+             in_nvshmem),
       {"BOOTSTRAP_PLUGIN", OptionType::text, "", "Shared object that BOOTSTRAP=plugin loads.",
        in_nvshmem},
-      secret("BOOTSTRAP_UID", "Unique id of the job, as printed by the PE that created it; it "
-                              "contains the job's secret."),
+      secret("BOOTSTRAP_UID", "Unique id of the job, as the PE that created it printed it; whoever "
+                              "knows it can join the job."),
       secret("BOOTSTRAP_UID_SESSION_ID",
-             "HOST:PORT on which PE 0 listens for the other PEs, instead of a unique id.",
+             "HOST:PORT at which PE 0 listens for the other PEs; replaces the unique id, and needs "
+             "BOOTSTRAP_UID_SECRET or its file.",
              in_nvshmem),
       secret("BOOTSTRAP_UID_SECRET",
-             "Secret of a job that uses a session id: any text, equal on all PEs."),
+             "Secret for BOOTSTRAP_UID_SESSION_ID: any text, equal on all PEs."),
       {"BOOTSTRAP_UID_SECRET_FILE", OptionType::text, "",
-       "File with that secret, instead of the variable."},
+       "File whose first line is the secret for BOOTSTRAP_UID_SESSION_ID, instead of "
+       "BOOTSTRAP_UID_SECRET."},
       {"BOOTSTRAP_UID_SOCK_IFNAME", OptionType::text, "",
-       "Network interfaces to use: comma-separated prefixes; a leading ^ excludes, a leading = "
-       "matches exactly.",
+       "Network interfaces for the TCP connections of the bootstrap and the failure detector: "
+       "comma-separated prefixes; ^ before the list: all but these; = before it: whole names (^= "
+       "for both).",
        in_nvshmem},
       choice("BOOTSTRAP_UID_SOCK_FAMILY", "", {"", "AF_INET", "AF_INET6"},
-             "Address family of the bootstrap; empty: any.", in_nvshmem),
+             "Address family of the TCP connections of the bootstrap and the failure detector; "
+             "empty: IPv4 or IPv6.",
+             in_nvshmem),
       integer("BOOTSTRAP_UID_RANK", "-1", -1, 1 << 20,
-              "Rank of this PE for BOOTSTRAP=uid; -1: from the launcher's variables."),
+              "Rank of this PE, for BOOTSTRAP=uid; -1: read from the launcher's variables."),
       integer("BOOTSTRAP_UID_SIZE", "-1", -1, 1 << 20,
-              "Number of PEs for BOOTSTRAP=uid; -1: from the launcher's variables."),
+              "PEs of the job, for BOOTSTRAP=uid; -1: read from the launcher's variables."),
       {"MPI_LIBRARY", OptionType::text, "libmpi.so.40", "Shared library to load as Open MPI."},
       {"PMIX_LIBRARY", OptionType::text, "libpmix.so.2", "Shared library to load as PMIx."},
       {"OPENSHMEM_LIBRARY", OptionType::text, "liboshmem.so.40",
        "Shared library to load as OpenSHMEM."},
       {"NODE_ID", OptionType::text, "",
-       "Name of the PE's virtual node: PEs with the same name count as one node, whatever machine "
-       "they run on."},
+       "Name of the PE's virtual node: PEs with the same name count as one node, on whatever "
+       "machine they run; empty: the machine, or its part by run --nodes, is the node."},
       choice("INIT_MODE", "whole", {"whole", "per-local-rank", "low-latency"},
-             "Worlds of the job: one world of all PEs (whole), one per local rank as in DeepEP's "
-             "high-throughput mode, or one with strided sub-teams as in its low-latency mode."),
-      {"SYMMETRIC_SIZE", OptionType::size, "1G", "Size of the symmetric heap of each PE.",
-       in_nvshmem},
-      {"HEAP_CHUNK", OptionType::size, "64M", "The heap grows in multiples of this size."},
+             "How PEs form worlds. whole: one world of all PEs; per-local-rank: one world for each "
+             "local rank, as in DeepEP's high-throughput mode; low-latency: one world, with a team "
+             "for each local rank, as in DeepEP's low-latency mode."),
+      {"SYMMETRIC_SIZE", OptionType::size, "1G",
+       "Size up to which the symmetric heap of each PE can grow.", in_nvshmem},
+      {"HEAP_CHUNK", OptionType::size, "64M",
+       "The symmetric heap grows in multiples of this size, up to SYMMETRIC_SIZE."},
       choice("HEAP_BACKING", "auto", {"auto", "memfd", "devshm"},
-             "Host memory of the heap: an anonymous file (memfd) or a file in /dev/shm."),
-      {"HUGE_PAGES", OptionType::boolean, "1", "Use huge pages for the heap if some are free."},
+             "What holds a symmetric heap in host memory. memfd: an anonymous file; devshm: a file "
+             "in /dev/shm; auto: memfd where the kernel has it."),
+      {"HUGE_PAGES", OptionType::boolean, "1",
+       "Use huge pages for a symmetric heap in host memory, where enough are free."},
       {"CHECK", OptionType::boolean, "0",
-       "Check every call: equal sizes on all PEs, symmetric addresses, no double free."},
+       "Check every call of the runtime: equal sizes on all PEs, symmetric addresses, no double "
+       "free."},
       {"FAULT", OptionType::text, "",
        "Fault injection for tests: kill:PE:PHASE, stop:PE:PHASE, exit:PE:PHASE or error:PE:PHASE "
        "makes a PE fail in that phase; corrupt:PE:verify corrupts the data that bench verifies; "
@@ -176,17 +203,21 @@ std::vector<OptionSpec> runtime_options() {
 std::vector<OptionSpec> gpu_options() {
   return {
       choice("HEAP", "auto", {"auto", "vmm", "fabric", "ipc", "host", "none"},
-             "Memory of the symmetric heap. vmm: GPU memory of CUDA's virtual memory API; fabric: "
+             "Memory of the symmetric heap that kernels use. vmm: GPU memory of CUDA's virtual "
+             "memory API; fabric: "
              "the same, shareable across an NVLink domain; ipc: GPU memory shared by CUDA IPC; "
-             "host: host memory mapped by GPUs; none: use no GPUs; auto: fabric if the machines "
-             "share an NVLink domain, else vmm if all GPUs support it, else ipc."),
+             "host: host memory that the GPUs map; none: the job uses no GPUs; auto: fabric if the "
+             "machines share an NVLink domain, else vmm if all GPUs support it, else ipc."),
       choice("DEVICE_PATH", "auto", {"auto", "p2p", "proxy", "ibgda"},
-             "How kernels reach other PEs: p2p uses loads and stores only; proxy and ibgda also "
-             "serve PEs whose memory is mapped; auto: p2p, and the network for all other PEs."),
-      choice("GPUDIRECT", "auto", {"auto", "dmabuf", "peermem", "off"},
-             "GPUDirect RDMA: register GPU memory with NICs through dma-buf or nvidia-peermem; "
-             "auto: whichever all PEs support, else transfers are staged through host memory; off: "
-             "staged."),
+             "How kernels access the memory of other PEs. auto: by loads and stores where it is "
+             "mapped, else by a network; p2p: by loads and stores only; proxy: by a network "
+             "through a thread of the host, even where it is mapped; ibgda: likewise, but kernels "
+             "post to the HCA if ibgda is among the transports."),
+      choice(
+          "GPUDIRECT", "auto", {"auto", "dmabuf", "peermem", "off"},
+          "How NICs access GPU memory. dmabuf, peermem: directly, registered by dma-buf or through "
+          "nvidia-peermem, and the job does not start where that fails; auto: by whichever all PEs "
+          "support, else transfers are staged through host memory; off: always staged."),
       {"CUDA_LIBRARY", OptionType::text, "libcuda.so.1",
        "Shared library to load as the CUDA driver."},
   };
@@ -196,30 +227,35 @@ std::vector<OptionSpec> gpu_options() {
 std::vector<OptionSpec> transport_options() {
   constexpr bool in_nvshmem = true;
   const TransportChoices transports = transport_choices();
-  OptionSpec gid_index = integer("IB_GID_INDEX", "-1", -1, 4095,
-                                 "GID index of the RoCE port; -1: selected automatically.");
-  OptionSpec roce_version =
-      integer("IB_ROCE_VERSION_NUM", "2", 1, 2, "RoCE version of the automatically selected GID.");
+  OptionSpec gid_index =
+      integer("IB_GID_INDEX", "-1", -1, 4095,
+              "Index of the GID that RoCE ports use; -1: selected automatically.");
+  OptionSpec roce_version = integer("IB_ROCE_VERSION_NUM", "2", 1, 2,
+                                    "RoCE version that an automatically selected GID must have; "
+                                    "ibrc, if this is unset: any, v2 preferred.");
   OptionSpec service_level =
-      integer("IB_SL", "0", 0, 15, "InfiniBand service level of connections.");
-  OptionSpec traffic_class = integer("IB_TRAFFIC_CLASS", "0", 0, 255,
-                                     "Traffic class of RoCE connections; not used on InfiniBand.");
+      integer("IB_SL", "0", 0, 15,
+              "Service level of connections over InfiniBand; over RoCE, their Ethernet priority.");
+  OptionSpec traffic_class =
+      integer("IB_TRAFFIC_CLASS", "0", 0, 255,
+              "Traffic class of RoCE connections; must be 0 over InfiniBand.");
   OptionSpec queue_pairs =
       integer("IB_NUM_RC_PER_DEVICE", "1", 1, 64,
-              "Additional RC queue pairs per peer and NIC, besides the first.");
-  OptionSpec receives = integer("SRQ_DEPTH", "16384", 1, 1 << 20,
-                                "Depth of the shared receive queue of each device, in messages.");
+              "RC queue pairs of ibrc and ibdevx per peer and NIC, in addition to the first.");
+  OptionSpec receives =
+      integer("SRQ_DEPTH", "16384", 1, 1 << 20,
+              "Depth of ibrc's shared receive queue of each device, in messages.");
   OptionSpec depth = integer(
       "QP_DEPTH", "1024", 128, 32768,
       "Send queue depth of ibdevx and ibgda, in WQEBBs of 64 bytes; rounded up to a power of two.");
   OptionSpec gda_queues =
       integer("IBGDA_NUM_RC_PER_PE", "2", 1, 64, "RC queue pairs of ibgda per peer and NIC.");
-  OptionSpec gda_batch =
-      integer("IBGDA_NUM_REQUESTS_IN_BATCH", "32", 1, 32768,
-              "Maximum number of WQEBBs per doorbell of ibgda; rounded up to a power of two.");
+  OptionSpec gda_batch = integer("IBGDA_NUM_REQUESTS_IN_BATCH", "32", 1, 32768,
+                                 "WQEBBs that ibgda posts at most before it rings the doorbell; "
+                                 "rounded up to a power of two.");
   OptionSpec gda_map = choice(
       "IBGDA_RC_MAP_BY", "cta", {"cta", "warp"},
-      "Threads that share a queue pair of ibgda: those of a thread block (cta) or of a warp.");
+      "Which threads share a queue pair of ibgda: those of a thread block (cta), or of a warp.");
   for (OptionSpec* row : {&gid_index, &roce_version, &service_level, &traffic_class, &queue_pairs,
                           &receives, &depth, &gda_queues, &gda_batch, &gda_map})
     row->nvshmem_alias = in_nvshmem;
@@ -237,47 +273,56 @@ std::vector<OptionSpec> transport_options() {
       gda_batch,
       gda_map,
       choice("IB_ADDR_FAMILY", "AF_INET", {"AF_INET", "AF_INET6"},
-             "Address family of the automatically selected GID.", in_nvshmem),
+             "Address family that an automatically selected GID must have; ibrc, if this is unset: "
+             "any, IPv4 preferred.",
+             in_nvshmem),
       {"IB_ADDR_RANGE", OptionType::text, "",
-       "Network, as ADDRESS/BITS, that contains the automatically selected GID; empty: any.",
+       "Network, as ADDRESS/BITS, in which an automatically selected GID must lie; empty: any.",
        in_nvshmem},
       choice("IB_ATOMICS", "auto", {"auto", "device", "message"},
-             "Who executes ibrc's atomics: the HCA (device) or the target's CPU, by message; auto: "
-             "the HCA if all HCAs of the job support atomics."),
+             "Who executes ibrc's atomics. device: the HCA; message: the CPU of the target, on a "
+             "message; auto: device if all HCAs of the job support atomics, else message."),
       receives,
       choice("IB_WRITE_ORDER", "auto", {"auto", "any", "kept"},
-             "Placement order of RDMA WRITEs of one queue pair, for ibrc, ibdevx and ibgda: any "
-             "assumes no order, as adaptive routing requires; kept enforces posting order where "
-             "the HCA can and assumes it elsewhere; auto: any, except where only enforced order "
-             "makes signals safe without waiting."),
+             "What ibrc, ibdevx and ibgda assume about the order in which RDMA WRITEs of a queue "
+             "pair reach memory. any: no order, as adaptive routing requires; kept: posting order, "
+             "enforced where the HCA can do so, assumed elsewhere; auto: no order, except on "
+             "Soft-RoCE, which keeps it, and on mlx5 HCAs without 64-bit atomics that can enforce "
+             "it."),
       {"IB_DISABLE_DMABUF", OptionType::boolean, "0",
-       "Register GPU memory through nvidia-peermem instead of dma-buf.", in_nvshmem},
-      choice("IB_MTU", "", {"", "256", "512", "1024", "2048", "4096"},
-             "Path MTU of connections in bytes; empty: the smaller active MTU of both ports."),
+       "Register GPU memory not by dma-buf, only through nvidia-peermem.", in_nvshmem},
+      choice(
+          "IB_MTU", "", {"", "256", "512", "1024", "2048", "4096"},
+          "Path MTU of ibrc's connections, in bytes; empty: the smaller active MTU of both ports."),
       integer("IB_TIMEOUT", "18", 1, 31,
-              "Local ACK timeout exponent of queue pairs: the timeout is 4.096 us * 2^N."),
+              "Exponent N of the local ACK timeout of queue pairs, which is 4.096 us * 2^N."),
       integer("IB_RETRY_COUNT", "6", 0, 7,
-              "Retransmissions of a queue pair before its peer counts as lost."),
+              "Retransmissions (retry_cnt) after which a queue pair fails and its peer counts as "
+              "lost."),
       choice("MLX5_DEVICE", "auto", {"auto", "real", "emulated"},
-             "Device of ibdevx and ibgda: an mlx5 HCA (real) or the emulated HCA (emulated); auto: "
-             "an HCA, or the emulated one if there is none and EMULATED_HCA_OVER is set."),
+             "Device of ibdevx and ibgda. real: an mlx5 HCA; emulated: the emulated HCA; auto: an "
+             "mlx5 HCA, or the emulated one if there is none and EMULATED_HCA_OVER is set."),
       choice("EMULATED_HCA_OVER", "shm", transports.carriers,
-             "Transport that executes the operations of the emulated HCA."),
+             "Transport that executes the operations of the emulated HCA; setting it lets ibdevx "
+             "and ibgda use that HCA where there is no mlx5 device."),
       choice("EMULATED_HCA_PLACEMENT", "ordered", {"ordered", "any"},
-             "Execution order of the emulated HCA, for tests: posting order, or any order that "
-             "HCAs with out-of-order placement may use."),
+             "Order in which the emulated HCA executes operations, for tests. ordered: as posted; "
+             "any: any order that HCAs with out-of-order placement may use."),
       integer("PROXY_THREADS", "1", 1, 8,
-              "Number of proxy threads, each of which serves a part of the PEs."),
+              "Proxy threads of each PE; each serves a part of the other PEs."),
       {"PROXY_CPUS", OptionType::text, "",
-       "CPUs of the proxy threads, e.g. 2,4-7, one each if there are enough; empty: the CPUs that "
-       "the process had at its start."},
+       "CPUs of the proxy threads, such as 2,4-7: one for each thread if there are enough, else "
+       "all for all; empty: all CPUs that the process was allowed at its start."},
       {"LIBFABRIC_PROVIDER", OptionType::text, "",
-       "libfabric provider: tcp, verbs, efa, cxi; empty: the best available.", in_nvshmem},
+       "libfabric provider: tcp, verbs, efa or cxi; empty: the first of cxi, efa, verbs and tcp "
+       "that is available.",
+       in_nvshmem},
       choice("LIBFABRIC_PROFILE", "", {"", "tcp", "verbs", "efa", "cxi"},
-             "Provider whose semantics (ordering, atomics, signals) are assumed; empty: those of "
-             "the provider in use."),
+             "Provider whose rules for ordering, atomics and signals libfabric's transport "
+             "follows; empty: those of the provider in use."),
       {"LIBFABRIC_INTERFACE", OptionType::text, "",
-       "Network interface or domain of the libfabric provider; empty: its first."},
+       "Network interface or domain that the libfabric provider uses; empty: the first that it "
+       "offers."},
       {"UCX_LIBRARY", OptionType::text, "libucp.so.0", "Shared library to load as UCX."},
       {"LIBFABRIC_LIBRARY", OptionType::text, "libfabric.so.1",
        "Shared library to load as libfabric."},

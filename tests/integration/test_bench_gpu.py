@@ -64,7 +64,7 @@ class Lists(CliTest):
         by_host = cases("--initiator", "host")
         self.assertEqual({name for name in by_host if name.startswith("reduce")},
                          {name for name in REDUCTIONS if "16" not in name})
-        self.assertIn("bf16 and fp16: kernels and streams only", by_host["reduce"]["how"])
+        self.assertIn("For bf16 and fp16, only kernels and streams have such cases", by_host["reduce"]["how"])
         for memory in ("gpu", "registered"):
             self.assertEqual(set(cases("--memory", memory)), {"put", "get", "put-latency", "get-latency"})
         self.assertEqual(by_host["put"]["memories"], ["host", "gpu", "registered"])

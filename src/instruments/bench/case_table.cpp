@@ -152,10 +152,11 @@ static std::vector<CaseRow> make_table() {
 
   // Sentences that several timed loops share.
   const std::string window =
-      "A window of operations (--window) is in flight at once, each in a slot of its own (at least "
-      "2 slots, at most 8 MiB of them); one quiet completes the window.";
+      "A window of operations (--window) is in flight at once, each to a slot of its own; one "
+      "quiet completes the window. All slots together take at most 8 MiB, so the window of large "
+      "messages is smaller, but at least 2.";
   const std::string each_quiet = "Each operation is followed by a quiet.";
-  const std::string if_mapped = " Requires that the peer's memory is mapped.";
+  const std::string if_mapped = " Only if the peer's memory is mapped.";
   const std::string to_all =
       " With --traffic all-to-all each message goes to every other PE at once.";
   const std::string split = "Each caller of the grid (--scope) transfers a piece of every message, "
@@ -192,12 +193,15 @@ static std::vector<CaseRow> make_table() {
   const std::string thread_posts = "One thread issues one operation at a time on one word of 4 or "
                                    "8 bytes, each followed by a quiet.";
   const std::string all_fetched = "and every value fetched";
-  const std::string late_pe = "the number of calls on every PE; then, in up to 64 further rounds, "
-                              "that no PE leaves before a late one has entered";
+  const std::string late_pe = "the number of calls on every PE; then, in up to 64 further rounds "
+                              "with one late PE each, that no PE leaves before all have entered";
   const std::string rounds_kernel =
       "in 200 further rounds, that no PE leaves before all have entered";
   const std::string rounds_stream = "in 20 further rounds, that puts enqueued before the call have "
                                     "arrived when another PE's stream has left it";
+  const std::string rounds_stream_sync =
+      "in 20 further rounds, that puts which a quiet before the call has completed are seen when "
+      "another PE's stream has left it";
   const std::string on_host = "Back-to-back calls on all PEs.";
   const std::string in_stream = "Back-to-back calls in the stream of each PE.";
   const std::string in_kernel =
@@ -206,25 +210,24 @@ static std::vector<CaseRow> make_table() {
   const std::string of_message = " The size is that of the message.";
   const std::string of_contribution = " The size is that of one PE's contribution.";
   const std::string of_block = " The size is that of the block from one PE to another.";
-  const std::string of_larger = " The size is that of the larger blocks, which go between PEs "
-                                "whose numbers differ by an even "
-                                "number; the other blocks are half as large.";
+  const std::string of_larger =
+      " The size is that of the larger blocks, which go between PEs whose numbers are both even or "
+      "both odd; all other blocks are half as large.";
   const std::string of_array = " The size is that of the array.";
   const std::string of_part = " The size is that of one PE's part of the result.";
-  const std::string no_16_bit = " bf16 and fp16: kernels and streams only.";
+  const std::string no_16_bit = " For bf16 and fp16, only kernels and streams have such cases.";
   const std::string rounded = " The sum is computed in 32-bit floating point, rounded once.";
   const std::string request = "One request at a time goes into the proxy's FIFO, followed by a "
                               "quiet of the proxy.";
   const std::string requests_window = "A window of requests (--window) goes into the proxy's FIFO, "
                                       "followed by one quiet of the proxy.";
-  const std::string without_proxy =
-      " The same call without the proxy, on the same transport, is timed before each sample.";
+  const std::string without_proxy = " Before each sample the same call is timed without the proxy, "
+                                    "on the same transport, for comparison.";
 
   const std::string posted_by_verbs =
-      "ibv_post_send posts RDMA writes of registered host memory on RC queue pairs of the case's "
-      "own, one for each pair of ports that the transport uses, which take turns.";
-  const std::string if_over_verbs =
-      " Requires that ibrc, ibdevx or ibgda carries puts to the peer.";
+      "ibv_post_send posts RDMA writes of registered host memory to RC queue pairs that the case "
+      "creates: one for each pair of ports that the transport uses, in turn.";
+  const std::string if_over_verbs = " Only if ibrc, ibdevx or ibgda carries puts to the peer.";
 
   // What is verified.
   const std::string slots = "each slot holds the data of its last operation (data that depends on "
@@ -236,8 +239,8 @@ static std::vector<CaseRow> make_table() {
   const std::string words = "the target words, computed from the number of operations";
   const std::string result = "the complete result of the last call (the data differ in each "
                              "iteration, so a stale result fails)";
-  const std::string last_copy = "the last copy, read at the other side byte by byte, the source, "
-                                "and that nothing was written after the copy";
+  const std::string last_copy = "every byte of the last copy, the source, and that nothing was "
+                                "written behind the end of the copy";
   const std::string requested = "the data, signals and sums at the target";
 
   // One row for each case: name, group, metric, what it measures, what is verified; then, for each
@@ -275,7 +278,7 @@ static std::vector<CaseRow> make_table() {
         stream(MAKER(put_signal_by_gpu), pairwise, to_4M, enqueued_quiet),
         kernel(MAKER(put_signal_by_gpu), pairwise, to_4M, caller, caller_quiet)}},
       {"iput", p2p, latency, "latency of a strided put until it is complete at the target", slots,
-       {host(MAKER(strided_put_by_host), any, elements(8, 64 * KiB), "Elements of 8 bytes go to every other element of the target, followed by a quiet. The size is that of the payload.")}},
+       {host(MAKER(strided_put_by_host), any, elements(8, 64 * KiB), "Contiguous elements of 8 bytes go to every second element of the target, followed by a quiet. The size is that of the payload.")}},
       {"message-rate", p2p, rate, "small puts per second", slots,
        {host(MAKER(put_by_host), any, to_4K, window),
         kernel(MAKER(message_rate_by_gpu), pairwise, up_to(KiB), grid_threads_first, "Each caller of the grid (--scope) puts messages of its own without waiting; one quiet ends the launch. Messages of neighbouring callers are adjacent in memory.")}},
@@ -296,7 +299,7 @@ static std::vector<CaseRow> make_table() {
       {"memcpy", reference, bandwidth, "bandwidth of memcpy into the peer's mapped memory: the reference for put", slots,
        {host(MAKER(memcpy_reference_by_host), any, to_4M, "The slots and windows of put, without the runtime." + if_mapped)}},
       {"transport-put", reference, bandwidth, "bandwidth of puts by the transport alone: the reference for put where memory is not mapped", slots,
-       {host(MAKER(transport_put_by_host), any, to_4M, "The slots and windows of put, by calls of the transport and without the runtime's look at addresses and paths. Within a node the transport is shm.")}},
+       {host(MAKER(transport_put_by_host), any, to_4M, "The slots and windows of put, but calls of the transport itself, without the runtime, which looks up addresses and paths. Between PEs of a node the transport is shm.")}},
       {"cacheline-pingpong", reference, latency, "half the round-trip time of a cache line: the reference for ping-pongs", messages,
        {host(MAKER(cacheline_pingpong_by_host), pingpong, unsized, "Each PE stores to the peer's mapped memory and polls its own memory, without the runtime." + if_mapped)}},
       {"bare-atomic", reference, latency, "latency of a fetch-add instruction on mapped memory: the reference for atomic-fetch-add", words,
@@ -327,7 +330,7 @@ static std::vector<CaseRow> make_table() {
       {"atomic-swap", atomic, latency, "latency of an atomic swap", words,
        {host(MAKER(atomic_swap_by_host), any, one_word, one_word_each, last_fetched),
         kernel(MAKER(atomic_swap_by_gpu), pairwise, one_word, thread, thread_fetches, all_fetched)}},
-      {"atomic-compare-swap", atomic, latency, "latency of an atomic compare-and-swap, which always succeeds", words,
+      {"atomic-compare-swap", atomic, latency, "latency of an atomic compare-and-swap whose comparison always succeeds", words,
        {host(MAKER(atomic_compare_swap_by_host), any, one_word, one_word_each, last_fetched),
         kernel(MAKER(atomic_compare_swap_by_gpu), pairwise, one_word, thread, thread_fetches, all_fetched)}},
       {"atomic-fetch-add", atomic, latency, "latency of an atomic fetch-and-add", words,
@@ -344,7 +347,7 @@ static std::vector<CaseRow> make_table() {
       {"atomic-fetch-xor", atomic, latency, "latency of an atomic fetch-and-XOR", words,
        {host(MAKER(atomic_fetch_xor_by_host), any, one_word, one_word_each, last_fetched)}},
       {"atomic-rate", atomic, rate, "atomic adds per second", words,
-       {host(MAKER(atomic_rate_by_host), any, one_word, "A window of adds (--window), each to a word of its own, followed by one quiet.", last_fetched),
+       {host(MAKER(atomic_rate_by_host), any, one_word, "Adds to the words of a window (--window) in turn, with a quiet after each window. Each add returns the old value, so over a network one is complete before the next begins.", last_fetched),
         kernel(MAKER(atomic_rate_by_gpu), pairwise, one_word, grid_threads, "Each thread of the grid adds to a word of its own at the target; one quiet ends the launch. The words are adjacent in memory.")}},
       {"atomic-bandwidth", atomic, bandwidth, "bandwidth of atomic adds to an array", words,
        {kernel(MAKER(atomic_bandwidth_by_gpu), pairwise, elements(8, 4 * MiB), grid_threads, "The threads of the grid add to every 8-byte word of an array at the target, adjacent threads to adjacent words, in repeated passes; one quiet ends the kernel. The size is that of the array.")}},
@@ -355,7 +358,7 @@ static std::vector<CaseRow> make_table() {
         kernel(MAKER(barrier_by_gpu), everyone_or_one, unsized, caller, "Back-to-back barriers by one caller (--scope) of each PE.", rounds_kernel)}},
       {"sync", synchronisation, latency, "latency of a sync over all PEs, which completes no puts", "",
        {host(MAKER(sync_by_host), everyone, unsized, on_host, late_pe),
-        stream(MAKER(sync_by_gpu), everyone_or_one, unsized, in_stream, rounds_stream),
+        stream(MAKER(sync_by_gpu), everyone_or_one, unsized, in_stream, rounds_stream_sync),
         kernel(MAKER(sync_by_gpu), everyone_or_one, unsized, caller, "Back-to-back syncs by one caller (--scope) of each PE.", rounds_kernel)}},
 
       {"broadcast", collective, latency, "latency of a broadcast from PE 0", result,
