@@ -270,7 +270,7 @@ class Faults(BringupTest):
         self.assert_job_failed(result, (124,), 2)
         self.assertRegex(error_lines(result[2])[0],
                          r"PE 2 \(host [^)]+\) does not answer; last phase it reported: gpu\b")
-        self.assertIn("look whether PE 2 is stopped", result[2])
+        self.assertIn("check whether PE 2 is stopped", result[2])
         self.assertNotIn("library or driver hangs", result[2])
 
     def test_pe_0_says_who_it_was(self):

@@ -188,7 +188,10 @@ int OpenshmemBootstrap::first_missing() const {
 void OpenshmemBootstrap::check_headers(const Header& local) const {
   const auto words = [](const Header& header) {
     return std::string(to_string(static_cast<Kind>(header.kind))) + " of " +
-           std::to_string(header.bytes) + " bytes";
+           std::to_string(header.bytes) + " bytes" +
+           (static_cast<Kind>(header.kind) == Kind::broadcast
+                ? " from PE " + std::to_string(header.root)
+                : "");
   };
   for (int from = 0; from < size(); ++from) {
     Header remote;
