@@ -118,7 +118,7 @@ CheckResult memlock(const CheckContext& context) {
           ? "docker run --ulimit memlock=-1"
           : "printf '* soft memlock unlimited\\n* hard memlock unlimited\\n' > "
             "/etc/security/limits.d/rdma.conf  # then log in again; Slurm: LimitMEMLOCK=infinity";
-  return failed(reason + ": registering memory for RDMA will fail", evidence, fix);
+  return failed(reason + ": registering more memory than that for RDMA fails", evidence, fix);
 }
 
 CheckResult dev_shm(const CheckContext& context) {
