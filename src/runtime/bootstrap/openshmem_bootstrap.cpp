@@ -199,7 +199,7 @@ void OpenshmemBootstrap::check_headers(const Header& local) const {
     if (remote.kind != local.kind || remote.bytes != local.bytes || remote.root != local.root)
       throw Error(ExitCode::unavailable, "bootstrap openshmem", "continue",
                   "PE " + std::to_string(from) + " is out of step: it calls " + words(remote) +
-                      ", this PE calls " + words(local),
+                      ", and this PE calls " + words(local),
                   "run the same program and version on all PEs");
   }
 }
