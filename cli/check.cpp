@@ -90,13 +90,13 @@ private:
   std::string why_impossible(const std::string& id) const {
     const bool is_job = id != expect_part && id != "topo" && id != "doctor";
     if (is_job && !source_.sysroot->live())
-      return "--sysroot is not the machine that this runs on";
+      return "--sysroot names another machine than the one that runs this";
     const auto gpus = std::count_if(source_.node.gpus.begin(), source_.node.gpus.end(),
                                     [](const Gpu& gpu) { return gpu.vendor == "nvidia"; });
     if (id == "gpu-links" && gpus < 2)
       return "fewer than two NVIDIA GPUs";
     if (id == "bench-gpu" && !pes_had_gpus_.value_or(gpus > 0))
-      return "no GPU for the PEs";
+      return "the PEs have no GPU";
     return "";
   }
 

@@ -90,7 +90,8 @@ void Buffers::Impl::forget(int owner_pe, const BufferHandle& theirs) {
   const Deadline deadline = Deadline::after(std::chrono::duration<double>(config.timeout_s));
   if (!book->wait_until_gone(owner_pe, theirs, deadline))
     throw Error(ExitCode::deadline, "buffer of PE " + std::to_string(owner_pe),
-                "close it on PE " + std::to_string(config.pe), "it is still in use there",
+                "close it on PE " + std::to_string(config.pe),
+                "timed out: it is still in use there",
                 "release all references to a buffer before its owner unregisters it");
 }
 
@@ -149,7 +150,7 @@ void Buffers::Impl::check(const BufferDescriptor& descriptor) const {
   if (index_of(descriptor.pe) == config.users.size())
     throw Error(ExitCode::unavailable, "registered buffer of PE " + std::to_string(descriptor.pe),
                 "open", "that PE shares no memory with PE " + std::to_string(config.pe),
-                "put to the symmetric heap, or run both PEs on one node");
+                "copy through the symmetric heap, or run both PEs on one node");
 }
 
 std::shared_ptr<buffers::OwnerConnection> Buffers::Impl::link_to(int pe) {
@@ -306,19 +307,21 @@ std::size_t Buffers::open_count() const {
 BufferRef::BufferRef(std::shared_ptr<const buffers::OpenBuffer> opened, std::uint32_t user)
     : opened_(std::move(opened)),
       lease_(std::make_unique<buffers::OperationGuard>(opened_->table(), opened_->handle(), user)) {
-  const std::string subject = "a buffer of PE " + std::to_string(opened_->owner_pe());
+  const std::string subject = "buffer of PE " + std::to_string(opened_->owner_pe());
   if (!lease_->valid())
     throw Error(ExitCode::usage, subject, "hold", "it is no longer registered",
                 "use a descriptor only while its buffer is registered");
   if (!opened_->address())
     throw Error(ExitCode::unavailable, subject, "hold", opened_->path().reason,
-                "use Buffers::put() and get(), which also support other paths");
+                "use shmemx_buffer_put and shmemx_buffer_get, which also copy where no loads and "
+                "stores are possible");
 }
 
 buffers::GpuBufferBackend& BufferRef::engine() const {
   if (!opened_->gpu())
     throw Error(ExitCode::usage, "buffer of PE " + std::to_string(opened_->owner_pe()),
-                "copy on a stream", "this PE has no GPU", "use Buffers::put() and get()");
+                "copy on a stream", "this PE has no GPU",
+                "use shmemx_buffer_put and shmemx_buffer_get");
   return *opened_->gpu();
 }
 

@@ -107,12 +107,12 @@ void DegradedJob::await(int pe, const char* step, Clock::time_point begin) {
       return mark_lost(pe, "its process is gone");
     if (presence == Presence::silent)
       return mark_lost(
-          pe, fmt::format("it does not answer for {:g} s: it is stopped, or its host hangs",
+          pe, fmt::format("it has not answered for {:g} s: it is stopped, or its host hangs",
                           silence_s));
     if (Clock::now() - begin > std::chrono::duration<double>(max_delay_s))
       return mark_lost(pe,
-                       fmt::format("it is late: its process answers, but it did not come within "
-                                   "{:g} s to: {}",
+                       fmt::format("it is late: its process answers, but did not reach this step "
+                                   "within {:g} s: {}",
                                    max_delay_s, step));
     ask_at = Clock::now() + pause;
   }
@@ -161,9 +161,10 @@ std::vector<std::string> split_gathered(const std::string& all, int n_pes) {
     at += whole ? size : 0;
   }
   if (!whole || at != all.size())
-    throw Error(ExitCode::unavailable, "PE 0", "read the data of all PEs",
-                fmt::format("its {} bytes are not texts of {} PEs", all.size(), count),
-                "run the same version of shmemctl on all hosts, and check PE 0");
+    throw Error(
+        ExitCode::unavailable, "PE 0", "read the data of all PEs",
+        fmt::format("its {} bytes do not hold one text for each of {} PEs", all.size(), count),
+        "run the same version of shmemctl on all hosts, and check PE 0");
   return texts;
 }
 
@@ -194,7 +195,7 @@ std::vector<std::string> DegradedJob::gather_on_first(const std::string& text) {
     if (rma_.pe() != 0 && size > 0) // other PEs may still read PE 0's `text` of the last broadcast
       std::memcpy(memory_.text, text.data() + at, size);
     at += size;
-    more = barrier("gathering what each PE has to say", left, fetch) != 0;
+    more = barrier("gather of the PEs' reports", left, fetch) != 0;
   }
   texts[0] = text;
   for (int pe = 1; pe < rma_.n_pes(); ++pe)
@@ -213,7 +214,7 @@ std::string DegradedJob::broadcast(std::string text) {
   std::uint64_t left = 0;
   do {
     // A PE that has arrived at this barrier has fetched the previous chunk.
-    left = barrier("spreading what all PEs have said", 0, [&] {
+    left = barrier("broadcast of the PEs' reports", 0, [&] {
       const std::size_t rest = text.size() - at;
       std::memcpy(memory_.text, text.data() + at, std::min(rest, chunk_bytes));
       at += std::min(rest, chunk_bytes);

@@ -91,7 +91,7 @@ Ending Link::decode_received(const std::function<void(Message)>& take) {
   for (;;) {
     Decoded decoded = decode(std::string_view(received_).substr(used), max_frame_bytes);
     if (decoded.state == Decoding::garbage)
-      return "it sent bytes that are no message";
+      return "it sent a malformed message";
     if (decoded.state == Decoding::incomplete) {
       received_.erase(0, used);
       return {};

@@ -35,7 +35,7 @@ std::string text_of(const void* address) {
 }
 
 Error bad_address(const void* address) {
-  return {ExitCode::usage, text_of(address), "translate", "it is not in a symmetric object",
+  return {ExitCode::usage, text_of(address), "access", "it is not in a symmetric object",
           "use memory from shmem_malloc, or a global or static variable"};
 }
 
@@ -120,7 +120,8 @@ void Rma::require(const RemoteAddress& address, const void* local, std::size_t s
   const RegionView& region = regions_[static_cast<std::size_t>(address.region)];
   if (checked_ && size_bytes > region.size_bytes - address.offset_bytes)
     throw Error(ExitCode::usage, "transfer of " + std::to_string(size_bytes) + " bytes", "",
-                "it ends beyond symmetric memory", "transfer less");
+                "it ends beyond symmetric memory",
+                "transfer no more bytes than the symmetric object holds");
   const std::vector<Transport*>& transports_by_pe = transports_of_region(address.region);
   if (transports_by_pe.empty() || !transports_by_pe[static_cast<std::size_t>(address.pe)])
     throw Error(ExitCode::unavailable, "PE " + std::to_string(address.pe), "reach",

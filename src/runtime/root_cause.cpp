@@ -199,7 +199,7 @@ Failure silent(const State& state, const Asker& ask, const std::vector<int>& pes
   const std::string host = state.host_of(first);
   Failure failure = blame(
       state, first, phase, message,
-      "look whether " + number_of(first) + " is stopped, or its host hangs or cannot be reached" +
+      "check whether " + number_of(first) + " is stopped, or its host hangs or cannot be reached" +
           (host.empty() ? "" : ": ping, ps and the kernel log on host " + host));
   failure.unresponsive = true;
   return failure;
@@ -207,9 +207,10 @@ Failure silent(const State& state, const Asker& ask, const std::vector<int>& pes
 
 Failure idle(const State& state, int pe, const PhaseNotice& phase) {
   return blame(state, pe, phase.name,
-               state.describe(pe) + " is in phase " + phase.name + " and waits for nobody",
-               "look at what " + number_of(pe) +
-                   " does: it has not come to the step that others wait in; if it is only slow, " +
+               state.describe(pe) + " is in phase " + phase.name + " and waits for no other PE",
+               "check what " + number_of(pe) +
+                   " is doing: it has not reached the step in which others wait; if it is only "
+                   "slow, " +
                    raise_timeout());
 }
 
@@ -231,9 +232,8 @@ Failure unanswered(const State& state, int pe, int peer, const PhaseNotice& phas
   const std::string with = peer < 0 ? "other PEs" : state.describe(peer);
   return blame(state, pe, phase.name,
                state.describe(pe) + " is in phase " + phase.name +
-                   " and waits for its network: what it has under way with " + with +
-                   " does not complete",
-               "look at the ports and links between them (ip -s link, ibstat, the kernels' logs); "
+                   " and waits for its network: its operations with " + with + " do not complete",
+               "check the ports and links between them (ip -s link, ibstat, dmesg on both hosts); "
                "if it is only slow, " +
                    raise_timeout());
 }
@@ -241,8 +241,8 @@ Failure unanswered(const State& state, int pe, int peer, const PhaseNotice& phas
 Failure endless(const State& state, int pe, const Status& status) {
   return blame(state, pe, status.phase.name,
                state.describe(pe) + " is in phase " + status.phase.name + " and waits for " +
-                   state.describe(status.waiting_for) + ", who waits for others",
-               "look at the output of these PEs, or " + raise_timeout());
+                   state.describe(status.waiting_for) + ", which waits for other PEs",
+               "check the output of these PEs, or " + raise_timeout());
 }
 
 bool is_pe(const State& state, int pe) {
@@ -315,7 +315,7 @@ std::optional<Failure> earliest(const State& state, const Replies& replies) {
   return blame(state, pes.front(), behind.name,
                words_for_all(state, pes) + (pes.size() > 1 ? " are" : " is") + " still in phase " +
                    behind.name + "; others are in phase " + ahead.name,
-               "look at what " + number_of(pes.front()) + " does; if it is only slow, " +
+               "check what " + number_of(pes.front()) + " is doing; if it is only slow, " +
                    raise_timeout());
 }
 

@@ -566,7 +566,9 @@ void Runtime::Impl::enter_state() {
   if (state->size_bytes() > internal_layout::state_bytes)
     throw Error(ExitCode::unavailable, "internal region",
                 "allocate the state of " + std::to_string(placement.n_pes) + " PEs",
-                "it needs " + format_size_bytes(state->size_bytes()), "start fewer PEs");
+                "it needs " + format_size_bytes(state->size_bytes()) + ", and the region has " +
+                    format_size_bytes(internal_layout::state_bytes) + " for it",
+                "start fewer PEs");
   state->add_mirror(internal->base() + internal_layout::state_offset_bytes);
   for (const RegionView& each : views)
     publish(each);
@@ -625,8 +627,9 @@ void Runtime::Impl::make_rail_teams() {
   if (!regular)
     throw Error(
         ExitCode::unavailable, "SHMEMCTL_INIT_MODE=low-latency", "create one team per local rank",
-        "the nodes do not have equal, contiguous ranges of PEs, or some PEs do not reach others",
-        "place the same number of PEs on every node, in contiguous ranges");
+        "the nodes do not have equally many PEs in blocks or round-robin, or some PEs do not reach "
+        "others",
+        "place the same number of PEs on every node, in blocks or round-robin");
   const int n_nodes = placement.n_nodes();
   const int local_pes = placement.n_pes / n_nodes;
   const bool block = placement.distribution == Distribution::block;

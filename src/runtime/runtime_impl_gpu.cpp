@@ -232,7 +232,8 @@ void Runtime::Impl::make_staged() {
   if (options.integer("PROXY_THREADS") > max_proxy_threads - staged_contexts)
     throw Error(ExitCode::usage, "SHMEMCTL_PROXY_THREADS=" + options.text("PROXY_THREADS"), "",
                 "too many: the proxy and staged transfers share " +
-                    std::to_string(max_proxy_threads) + " contexts",
+                    std::to_string(max_proxy_threads) + " contexts, and staged transfers need " +
+                    std::to_string(staged_contexts),
                 "set SHMEMCTL_PROXY_THREADS to " +
                     std::to_string(max_proxy_threads - staged_contexts) + " or less");
   const auto not_owned = [](const auto*) {};

@@ -44,7 +44,9 @@ std::vector<std::string> choose_transports(const Options& options, bool beyond_m
           std::find(chosen.begin(), chosen.end(), trimmed) != chosen.end())
         throw Error(ExitCode::usage, "transport \"" + trimmed + "\"", "",
                     find_transport(trimmed) ? "named twice" : "unknown transport",
-                    "choose from " + all_names() + ", separated by commas");
+                    find_transport(trimmed)
+                        ? "name each transport once"
+                        : "choose from " + all_names() + ", separated by commas");
       chosen.push_back(trimmed);
     }
     return chosen;

@@ -344,7 +344,7 @@ class Success(BenchTest):
         self.assertEqual(code, 1)
         said = [row["message"] for row in json.loads(out)["findings"] if row["id"] == "check-bench"]
         self.assertEqual(len(said), 1)
-        limit = re.search(r"did not end in time \((\d+) s\)", said[0])
+        limit = re.search(r"did not end within (\d+) s", said[0])
         self.assertTrue(limit and int(limit[1]) <= 18, said[0])
 
     def test_check(self):

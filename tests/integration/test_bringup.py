@@ -78,7 +78,7 @@ class Success(BringupTest):
     def test_a_wrong_byte_in_a_registered_buffer_is_named(self):
         (code, out, err), document = self.report(3, env={"SHMEMCTL_FAULT": "corrupt:1:buffer-check"})
         self.assertEqual(code, 1, err)
-        self.assertRegex(out, r"(?m)^registered buffers: x 1 of 3 pairs differ$")
+        self.assertRegex(out, r"(?m)^registered buffers: x 1 of 3 pairs got wrong data$")
         row = next(row for row in document["results"] if row["case"] == "bringup.registered-buffer")
         self.assertEqual((row["verified"], row["status"]), ("failed", "fail"))
         finding = next(finding for finding in document["findings"] if finding["id"] == "buffer-corrupt")
@@ -270,7 +270,7 @@ class Faults(BringupTest):
         self.assert_job_failed(result, (124,), 2)
         self.assertRegex(error_lines(result[2])[0],
                          r"PE 2 \(host [^)]+\) does not answer; last phase it reported: gpu\b")
-        self.assertIn("look whether PE 2 is stopped", result[2])
+        self.assertIn("check whether PE 2 is stopped", result[2])
         self.assertNotIn("library or driver hangs", result[2])
 
     def test_pe_0_says_who_it_was(self):

@@ -79,7 +79,7 @@ class Fallback(unittest.TestCase):
                            env=SMALL)
         self.assertEqual(code, 1)
         finding = next(f for f in json.loads(out)["findings"] if f["id"] == "pair-unreachable")
-        self.assertEqual(finding["fix"], f"{fixes[0]} reaches all pairs")
+        self.assertEqual(finding["fix"], f"set {fixes[0]}, which reaches all pairs")
 
 
 class Interrupted(unittest.TestCase):

@@ -76,7 +76,7 @@ class Check(OperatorTest):
         self.assert_verdict(out, code)
         self.assertEqual(err, "")
         self.assertNotIn("\x1b", out)
-        self.assertRegex(out, r"(?m)^\[-\] bench .*runs from --level 2 on$")
+        self.assertRegex(out, r"(?m)^\[-\] bench .*runs with --level 2 or higher$")
 
     @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
     def test_under_mpirun_it_is_the_same(self):

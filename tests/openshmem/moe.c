@@ -74,12 +74,12 @@ static void test_sizes(void) {
 static void test_configurations_that_are_refused(void) {
   size_t size_bytes = 0;
   shmemctl_moe_config_t config = some_config(SHMEMCTL_MOE_HIGH_THROUGHPUT);
-  INVALID(shmemctl_moe_workspace_bytes(NULL, &size_bytes), "shmemctl_moe_config_t: NULL");
-  INVALID(shmemctl_moe_workspace_bytes(&config, NULL), "size_bytes: NULL");
+  INVALID(shmemctl_moe_workspace_bytes(NULL, &size_bytes), "shmemctl_moe_config_t: it is NULL");
+  INVALID(shmemctl_moe_workspace_bytes(&config, NULL), "size_bytes: it is NULL");
   config.struct_bytes = 8;
   INVALID(shmemctl_moe_plan_bytes(&config, &size_bytes), "struct_bytes is 8");
   config.struct_bytes = sizeof config + 8;
-  INVALID(shmemctl_moe_plan_bytes(&config, &size_bytes), "the library knows 72 to 72");
+  INVALID(shmemctl_moe_plan_bytes(&config, &size_bytes), "the library supports 72 to 72");
 #define WRONG(member, value, text)                                                                 \
   do {                                                                                             \
     config = some_config(SHMEMCTL_MOE_HIGH_THROUGHPUT);                                            \
@@ -102,7 +102,7 @@ static void test_configurations_that_are_refused(void) {
   WRONG(rank_timeout_us, 5.0, "rank_timeout_us");
   WRONG(rank_timeout_us, -5.0, "rank_timeout_us");
   WRONG(layout, SHMEMCTL_MOE_BY_EXPERT, "rows by expert are for low latency");
-  WRONG(combine, SHMEMCTL_MOE_PARTIAL, "high throughput adds up");
+  WRONG(combine, SHMEMCTL_MOE_PARTIAL, "SHMEMCTL_MOE_PARTIAL is for low latency");
   WRONG(scales, SHMEMCTL_MOE_SCALES_POWER, "BF16 has none");
   config = some_config(SHMEMCTL_MOE_LOW_LATENCY);
   config.returns_weights = 1;
@@ -186,7 +186,7 @@ static void test_high_throughput(void* plan_memory, int launches) {
   test_an_exchange_that_is_refused(workspace);
   OK(shmemctl_moe_create(&config, workspace, &moe));
   INVALID(shmemctl_moe_plan_create(moe, (char*)plan_memory + 16, &plan), "aligned to 256");
-  INVALID(shmemctl_moe_plan_create(NULL, plan_memory, &plan), "shmemctl_moe_t: NULL");
+  INVALID(shmemctl_moe_plan_create(NULL, plan_memory, &plan), "shmemctl_moe_t: it is NULL");
   OK(shmemctl_moe_plan_create(moe, plan_memory, &plan));
   test_addresses(plan, workspace, workspace_bytes, plan_memory, plan_bytes);
   test_settings(moe);

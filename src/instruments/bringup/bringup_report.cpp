@@ -30,7 +30,8 @@ ResultRow verified_row(const BringupVerdict& verdict, int transport, PairOp op) 
   const std::size_t count = checkable_pairs(reach, op);
   if (count == 0) {
     row.status = RowStatus::skip;
-    row.reason = reach.reaches_anything() ? "this transport cannot do it" : "it reaches no PE";
+    row.reason = reach.reaches_anything() ? "this transport does not support it"
+                                          : "this transport reaches no PE";
     return row;
   }
   const auto at = static_cast<std::size_t>(transport);
@@ -40,8 +41,8 @@ ResultRow verified_row(const BringupVerdict& verdict, int transport, PairOp op) 
   row.verified = bad.empty() ? Verified::passed : Verified::failed;
   row.status = bad.empty() ? RowStatus::pass : RowStatus::fail;
   row.reason = bad.empty() ? counted(count, "pair")
-                           : fmt::format("{} of {} differ: {}", bad.size(), counted(count, "pair"),
-                                         pair_list(bad));
+                           : fmt::format("{} of {} got wrong data: {}", bad.size(),
+                                         counted(count, "pair"), pair_list(bad));
   return row;
 }
 
@@ -65,13 +66,15 @@ void add_unreachable(const BringupVerdict& verdict, Findings& findings) {
   const PePair& first = verdict.unreachable.front();
   for (const TransportReach& transport : verdict.transports)
     if (const std::string why = transport.why(first.first, first.second); !why.empty())
-      message += "; " + transport.name + ": " + why;
-  findings.push_back({"pair-unreachable", Severity::error,
-                      fmt::format("PE {} to PE {}", first.first, first.second), message,
-                      verdict.advice.empty()
-                          ? "enable a transport between these hosts; shmemctl doctor says what is "
-                            "missing for each"
-                          : verdict.advice + " reaches all pairs"});
+      message += fmt::format("; {} from PE {} to PE {}: {}", transport.name, first.first,
+                             first.second, why);
+  findings.push_back(
+      {"pair-unreachable", Severity::error,
+       fmt::format("PE {} to PE {}", first.first, first.second), message,
+       verdict.advice.empty()
+           ? "enable a transport between these hosts; shmemctl doctor says what each "
+             "lacks"
+           : "set " + verdict.advice + ", which reaches all pairs"});
 }
 
 void add_corrupt(const BringupVerdict& verdict, Findings& findings) {
@@ -91,8 +94,8 @@ void add_corrupt(const BringupVerdict& verdict, Findings& findings) {
     findings.push_back({"pair-corrupt", Severity::error,
                         fmt::format("PE {} to PE {}", first->source, first->target),
                         describe(*first, name) + "; " + counted(pairs.size(), "pair") +
-                            " wrong by " + name + ": " + pair_list(pairs),
-                        "look at the hosts and devices of these PEs first: shmemctl doctor"});
+                            " got wrong data by " + name + ": " + pair_list(pairs),
+                        "run shmemctl doctor on the hosts of these PEs"});
   }
 }
 
@@ -141,10 +144,11 @@ void add_to_report(const BringupVerdict& verdict, Report& report) {
   add_unreachable(verdict, report.findings);
   add_corrupt(verdict, report.findings);
   if (!verdict.kernels_problem.empty())
-    report.findings.push_back({"gpu-kernels-unavailable", Severity::error, "kernels of this job",
-                               "kernels cannot be launched, so pairs were not checked by them: " +
-                                   verdict.kernels_problem,
-                               "shmemctl doctor --only driver,gpu; without GPUs: --heap none"});
+    report.findings.push_back(
+        {"gpu-kernels-unavailable", Severity::error, "kernels of this job",
+         "kernels cannot be launched, so pairs were not checked by them: " +
+             verdict.kernels_problem,
+         "run shmemctl doctor --only driver,gpu; to use no GPUs, pass --heap none"});
 }
 
 void add_transport_choice(const RemoteChoice& choice, Findings& findings) {
@@ -152,15 +156,16 @@ void add_transport_choice(const RemoteChoice& choice, Findings& findings) {
     return;
   findings.push_back({"transport-fallback", Severity::info, "PEs that share no memory",
                       "PEs of other nodes are reached by " + to_text(choice),
-                      "for RDMA, shmemctl doctor --only rdma says what is missing; to choose "
-                      "yourself, --remote-transport NAME"});
+                      "for RDMA, shmemctl doctor --only rdma says what is missing; "
+                      "--remote-transport NAME chooses a transport"});
 }
 
 void add_unfinished(const std::string& transport, int round, int rounds, Report& report) {
   for (const PairOp op : all_ops) {
     ResultRow row = row_for(transport, op);
     row.status = RowStatus::skip;
-    row.reason = fmt::format("the run ended in round {} of {}", round + 1, rounds);
+    row.reason =
+        fmt::format("the run ended during round {} of {}, before the verdict", round + 1, rounds);
     report.results.push_back(std::move(row));
   }
 }

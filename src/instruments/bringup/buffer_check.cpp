@@ -195,7 +195,7 @@ std::size_t wrong_pairs(const BufferVerdict& verdict) {
 
 std::string result_text(const BufferVerdict& verdict) {
   if (!verdict.failures.empty())
-    return fmt::format("{} of {} differ", wrong_pairs(verdict),
+    return fmt::format("{} of {} got wrong data", wrong_pairs(verdict),
                        counted(static_cast<std::size_t>(verdict.pairs), "pair"));
   if (verdict.pairs == 0)
     return verdict.problems.empty() ? "no PEs share memory" : verdict.problems.front();
@@ -226,16 +226,17 @@ void add_to_report(const BufferVerdict& verdict, Report& report) {
         {"buffer-corrupt", Severity::error,
          fmt::format("PE {} to PE {}", first.source, first.target),
          describe(first) + "; " + result_text(verdict),
-         "look at the memory of this host first: shmemctl doctor; registered buffers are mapped "
-         "between processes of one node"});
+         "check the memory of this host (shmemctl doctor, dmesg): registered buffers are copied "
+         "within one node"});
   }
   if (!verdict.problems.empty())
     report.findings.push_back(
         {"buffer-unavailable", Severity::warning, "registered buffers",
          fmt::format("{} cannot use them: {}", counted(verdict.problems.size(), "pair"),
                      verdict.problems.front()),
-         "give the PEs of a node one user, one PID namespace and memory to register; programs that "
-         "only use the symmetric heap are not affected"});
+         "run the PEs of a node as one user in one PID namespace, with memory to register; "
+         "programs "
+         "that only use the symmetric heap are not affected"});
 }
 
 std::string buffers_line(const BufferVerdict& verdict) {

@@ -130,7 +130,7 @@ std::vector<PairFailure> kernel_failures(const std::vector<Result>& results, int
     failure.target = seen_by_target ? me : peer;
     failure.size_bytes = result.size_bytes;
     if (result.state == Result::nothing_arrived) {
-      failure.note = "the signal did not come";
+      failure.note = "the signal did not arrive";
     } else {
       failure.offset_bytes = result.offset_bytes;
       failure.expected = hex_of(result.expected, failure.op);

@@ -81,7 +81,7 @@ CheckRow heap_row(const std::vector<SentGpu>& sent) {
   for (const auto& [kind, count] : kinds)
     parts.push_back(kind.first + " on " + counted(count, "PE") +
                     (kind.second.empty() ? "" : ": " + kind.second));
-  return row_of("gpu-heap", "what the heap of kernels is made of", joined(parts, "; "),
+  return row_of("gpu-heap", "memory of the symmetric heap that kernels use", joined(parts, "; "),
                 "SHMEMCTL_HEAP");
 }
 
@@ -107,16 +107,17 @@ void add_staged(const std::string& reason, Findings& findings) {
   const std::size_t at = reason.find(marker);
   if (at == std::string::npos || !names_nics(reason.substr(at + marker.size())))
     return;
-  const std::string message = "no NIC reads or writes GPU memory itself, so all of it goes through "
-                              "memory of the host: " +
-                              reason.substr(at + marker.size());
+  const std::string message =
+      "no NIC reads or writes GPU memory itself, so transfers of it are copied "
+      "through host memory: " +
+      reason.substr(at + marker.size());
   const bool known = std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
     return finding.message == message;
   });
   if (!known)
     findings.push_back({"gpu-memory-staged", Severity::warning, "NICs and GPUs", message,
                         "shmemctl doctor --only dma-buf,nvidia-peermem,gpudirect-rdma says what is "
-                        "missing; SHMEMCTL_GPUDIRECT=off if it is meant to be so"});
+                        "missing; if the copies are intended, set SHMEMCTL_GPUDIRECT=off"});
 }
 
 /// Adds which PEs kernels reach, and how. A PE itself is not counted.
@@ -145,7 +146,7 @@ void add_paths(const std::vector<SentGpu>& sent, GpuSummary& summary) {
                     counted(list.size(), "pair") +
                     (route.second.empty() ? "" : " (" + route.second + ")"));
   CheckRow row =
-      row_of("gpu-paths", "by what kernels reach other PEs",
+      row_of("gpu-paths", "how kernels reach other PEs",
              fmt::format("kernels reach {} of {}", pairs - missing.size(), counted(pairs, "pair")),
              joined(parts, "; "));
   if (!missing.empty()) {
@@ -153,8 +154,9 @@ void add_paths(const std::vector<SentGpu>& sent, GpuSummary& summary) {
     const std::string& why =
         sent[static_cast<std::size_t>(source)].routes[static_cast<std::size_t>(target)].second;
     row.status = "warning";
-    row.fix = "SHMEMCTL_DEVICE_PATH=auto, and a transport that reaches these PEs (its rows are "
-              "above); shmemctl doctor --only gpu says what hinders peer access";
+    row.fix =
+        "set SHMEMCTL_DEVICE_PATH=auto, and choose a transport that reaches these PEs; shmemctl "
+        "doctor --only gpu says what prevents peer access";
     summary.findings.push_back(
         {"gpu-pair-unreachable", Severity::warning, fmt::format("PE {} to PE {}", source, target),
          "kernels do not reach " + counted(missing.size(), "pair") +

@@ -26,11 +26,13 @@ std::string line_after(const std::string& text, const std::string& prefix) {
 
 std::string how_it_ended(const JobItem& item, const ChildResult& child, const Report& part) {
   if (child.timed_out)
-    return fmt::format("it did not end in time ({:g} s)", item.timeout_s);
+    return fmt::format("it did not end within {:g} s", item.timeout_s);
   if (child.exit_status > 128)
     return "it was killed by signal " + std::to_string(child.exit_status - 128);
   return "it ended with exit code " + std::to_string(child.exit_status) +
-         (part.results.empty() ? " and no results" : ", and not well");
+         (part.results.empty()     ? " and no results"
+          : child.exit_status == 0 ? ", but its report is incomplete or has no verified result"
+                                   : " and no error message");
 }
 
 Finding failure_of(const JobItem& item, const ChildResult& child, const Report& part) {
@@ -157,7 +159,7 @@ bool nothing_to_check(const Node& node) {
 Finding nothing_to_check_finding() {
   return {"nothing-to-check", Severity::warning, "machine",
           "no GPU, no RDMA device: what ran here says only that shmemctl works",
-          "on a node that has them: load their drivers, and see lspci for devices that are gone"};
+          "if this node has such devices, load their drivers, and check whether lspci lists them"};
 }
 
 Report absorb(const JobItem& item, const ChildResult& child, Report& report) {
@@ -215,7 +217,7 @@ std::string doctor_summary(const std::vector<CheckRow>& checks) {
     skipped += row.status == "skipped" ? 1 : 0;
   }
   return fmt::format("{} of {} checks passed{}", passed, all,
-                     skipped > 0 ? fmt::format(", {} do not apply", skipped) : "");
+                     skipped > 0 ? fmt::format(", {} skipped", skipped) : "");
 }
 
 } // namespace shmemctl

@@ -47,7 +47,7 @@ void add_verdict(const std::string& id, const std::string& title, const Findings
 /// Adds the verdict of a part that did not run, with the reason.
 void add_skipped(const std::string& id, const std::string& title, const std::string& reason,
                  Report& report);
-/// A summary of doctor's rows: "25 of 69 checks passed, 44 do not apply".
+/// A summary of doctor's rows: "25 of 69 checks passed, 44 were skipped".
 std::string doctor_summary(const std::vector<CheckRow>& checks);
 
 } // namespace shmemctl

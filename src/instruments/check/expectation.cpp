@@ -343,9 +343,9 @@ Differences differences_of(const ExpectedDevice& expected, const InventoryDevice
   differences.text("the PCI address", expected.pci, found.pci,
                    "compare the slots with those of a good node: lspci -tv");
   differences.text("the PCI id", expected.pci_id, found.pci_id,
-                   "another model is in this slot: lspci -nn -s " + at);
+                   "check which model is in this slot: lspci -nn -s " + at);
   differences.text("the model", expected.model, found.model,
-                   "another model is in this slot, or its driver does not run: nvidia-smi -L");
+                   "check which model is in this slot, and whether its driver runs: nvidia-smi -L");
   const std::string reseat = "reseat the device or its riser, then compare: lspci -vvs " + at +
                              " | grep -E 'LnkCap|LnkSta'";
   differences.number("the PCIe width", expected.pcie_width, found.link.width, " lanes", reseat);
@@ -456,7 +456,7 @@ private:
     if (!extra.empty())
       findings_.push_back(
           {"expected-extra", Severity::warning, join(extra, ", "),
-           join(extra, ", ") + (extra.size() == 1 ? " is" : " are") + " here and not expected",
+           join(extra, ", ") + (extra.size() == 1 ? " is" : " are") + " present, but not expected",
            "remove the device, or " + std::string(record_anew)});
   }
 
@@ -479,7 +479,7 @@ Findings compare_with_expectation(const Expectation& expectation, const Node& no
     findings.push_back(
         {"expected-differs", Severity::error, "NVSwitches",
          fmt::format("NVSwitches: {} found, expected {}", node.nvswitches, *expectation.nvswitches),
-         "compare with a good node: lspci -d 10de: -nn"});
+         "compare lspci -d 10de: -nn with a good node"});
   const std::map<std::string, std::string> versions = versions_of(host);
   for (const auto& [name, pattern] : expectation.versions) {
     Differences differences;

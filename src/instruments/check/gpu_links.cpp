@@ -84,7 +84,7 @@ Finding slow_links(const std::string& declared, double median_GBps,
                       "reaches: {}",
                       slow.size(), slow.size() == 1 ? "pair copies" : "pairs copy",
                       slow_link_share * 100, median_GBps, declared, list_of(slow)),
-          "see that nobody else uses the GPUs and measure again; then nvidia-smi nvlink --status "
+          "measure again while no other process uses the GPUs; then check nvidia-smi nvlink "
           "--errorcounters, and nvidia-smi -q -d PCIE for the width and generation of links"};
 }
 
@@ -94,8 +94,9 @@ Finding below_declared(const std::string& declared, const std::vector<std::strin
                       "carries: {}",
                       slow.size(), slow.size() == 1 ? "pair copies" : "pairs copy",
                       declared_link_share * 100, list_of(slow)),
-          "see that nobody else uses the GPUs and measure again; then nvidia-smi nvlink --status, "
-          "nvidia-smi topo -m and systemctl status nvidia-fabricmanager: do copies take PCIe?"};
+          "measure again while no other process uses the GPUs; then check with nvidia-smi nvlink "
+          "--status, nvidia-smi topo -m and systemctl status nvidia-fabricmanager whether copies "
+          "take PCIe instead"};
 }
 
 bool is_below_siblings(const Pair& pair, double median_GBps) {
@@ -173,7 +174,7 @@ Findings judge_links(const Node& node, const cuda::LinkSurvey& survey) {
   if (!survey.problem.empty())
     findings.push_back({"gpu-link-unmeasured", Severity::warning, "copies between GPUs",
                         "the links between GPUs could not be measured: " + survey.problem,
-                        "shmemctl doctor --only driver,gpu"});
+                        "run shmemctl doctor --only driver,gpu"});
   std::vector<std::string> corrupt, refused, unmeasured;
   for (const Pair& pair : pairs) {
     if (!pair.sample->wrong.empty())
@@ -194,13 +195,13 @@ Findings judge_links(const Node& node, const cuda::LinkSurvey& survey) {
                         "the driver does not let GPUs reach each other's memory that NVLink "
                         "joins: " +
                             list_of(refused),
-                        "nvidia-smi topo -p2p r; systemctl status nvidia-fabricmanager; is the "
-                        "container given all GPUs?"});
+                        "check nvidia-smi topo -p2p r and systemctl status nvidia-fabricmanager; "
+                        "give a container all GPUs"});
   if (!unmeasured.empty())
-    findings.push_back(
-        {"gpu-link-unmeasured", Severity::warning, "copies between GPUs",
-         "pairs of GPUs could not be measured: " + list_of(unmeasured),
-         "see with nvidia-smi who uses the GPUs; shmemctl doctor --only driver,gpu"});
+    findings.push_back({"gpu-link-unmeasured", Severity::warning, "copies between GPUs",
+                        "pairs of GPUs could not be measured: " + list_of(unmeasured),
+                        "check with nvidia-smi which processes use the GPUs; run shmemctl doctor "
+                        "--only driver,gpu"});
   judge_speeds(pairs, findings);
   return findings;
 }

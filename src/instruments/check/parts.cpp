@@ -85,11 +85,11 @@ void require_parts(const PartChoice& choice) {
 std::string why_skipped(const PartChoice& choice, const CheckPart& part,
                         const std::string& failed) {
   if (contains(choice.skip, part.id))
-    return "--skip";
+    return "named in --skip";
   if (!choice.only.empty() && !contains(choice.only, part.id))
     return "not in --only";
   if (choice.only.empty() && part.level > choice.level)
-    return fmt::format("runs from --level {} on", part.level);
+    return fmt::format("runs with --level {} or higher", part.level);
   if (choice.fail_early && !failed.empty())
     return failed + " failed (--fail-early)";
   return "";

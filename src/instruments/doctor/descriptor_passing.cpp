@@ -262,8 +262,11 @@ CheckResult judge_pidfd_getfd(const std::string& answer, const PassingRights& ri
   if (restricted)
     return warned(
         "Yama does not let a process take a descriptor of its sibling" + effect, evidence,
-        std::string("sysctl -w kernel.yama.ptrace_scope=0") +
-            (rights.container ? "  # on the host; or docker run --cap-add=SYS_PTRACE" : ""));
+        *rights.ptrace_scope == "3"
+            ? std::string("echo kernel.yama.ptrace_scope=0 > /etc/sysctl.d/99-ptrace.conf && "
+                          "reboot  # 3 cannot be lowered without a reboot")
+            : std::string("sysctl -w kernel.yama.ptrace_scope=0") +
+                  (rights.container ? "  # on the host; or docker run --cap-add=SYS_PTRACE" : ""));
   return warned("a process may not take a descriptor of its sibling" + effect, evidence,
                 rights.container ? allow_by_profile
                                  : "ausearch -m avc -ts recent; dmesg | grep -i apparmor  # what "

@@ -118,7 +118,9 @@ CheckResult judge_gpu_abilities(const cuda::DeviceSurvey& survey) {
   if (!unshared.empty())
     return failed("PEs cannot share the memory of " + join(unshared, "; "), all, fix);
   if (!fixed.empty())
-    return warned("only HEAP=ipc is possible, which cannot grow: " + join(fixed, "; "), all, fix);
+    return warned("only SHMEMCTL_HEAP=ipc is possible, and such a heap cannot grow: " +
+                      join(fixed, "; "),
+                  all, fix);
   if (!standing.empty())
     return warned("cooperative launch is not supported on " + name_list(standing), all,
                   "use a GPU of compute capability 6.0 or newer, without MPS");

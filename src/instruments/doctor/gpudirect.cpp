@@ -153,8 +153,9 @@ CheckResult peer_mapping_override(const CheckContext& context) {
                                file_evidence("EnableStreamMemOPs", memops);
   if (registry_dword(*params, "PeerMappingOverride") == 1) {
     if (memops == "0")
-      return warned("PeerMappingOverride is set, but stream memory operations are off", evidence,
-                    modprobe_line);
+      return warned("PeerMappingOverride is set, but stream memory operations, which NVSHMEM also "
+                    "requires for IBGDA, are off",
+                    evidence, modprobe_line);
     return passed("the GPU may write to a NIC's doorbell (IBGDA)", evidence);
   }
   const std::string reason =

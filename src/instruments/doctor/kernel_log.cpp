@@ -369,7 +369,7 @@ CheckResult judge_kernel_events(const KernelEvents& found, const std::string& or
     return name_list(list);
   };
   if (bad.empty())
-    return passed("no such message in the kernel log that matters" +
+    return passed("the kernel log has no message of this kind that matters" +
                       (harmless.empty() ? std::string() : "; seen: " + names(harmless)),
                   evidence);
   const KernelEvent& worst = *bad.front();

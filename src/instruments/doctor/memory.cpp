@@ -118,7 +118,7 @@ CheckResult memlock(const CheckContext& context) {
           ? "docker run --ulimit memlock=-1"
           : "printf '* soft memlock unlimited\\n* hard memlock unlimited\\n' > "
             "/etc/security/limits.d/rdma.conf  # then log in again; Slurm: LimitMEMLOCK=infinity";
-  return failed(reason + ": registering memory for RDMA will fail", evidence, fix);
+  return failed(reason + ": registering more memory than that for RDMA fails", evidence, fix);
 }
 
 CheckResult dev_shm(const CheckContext& context) {
@@ -139,13 +139,13 @@ CheckResult dev_shm(const CheckContext& context) {
     return skipped("the size of /dev/shm is unknown",
                    file_evidence("/proc/mounts", std::string(shm_path) + " " + mount->options));
   if (size->total_bytes < min_shm_bytes)
-    return warned("/dev/shm holds only " + megabytes(size->total_bytes) +
-                      ": too little for a symmetric heap in it",
+    return warned("the size of /dev/shm is only " + megabytes(size->total_bytes) +
+                      ": too small for a symmetric heap",
                   size->evidence, fix);
   if (size->free_bytes && *size->free_bytes < min_free_shm_bytes)
     return warned("/dev/shm is nearly full: " + megabytes(*size->free_bytes) + " are free",
                   size->evidence, "ls -lS /dev/shm | head  # remove what dead jobs left behind");
-  return passed("/dev/shm holds " + megabytes(size->total_bytes), size->evidence);
+  return passed("the size of /dev/shm is " + megabytes(size->total_bytes), size->evidence);
 }
 
 CheckResult hugepages(const CheckContext& context) {

@@ -238,8 +238,8 @@ CheckResult link_flaps(const CheckContext& context) {
     return passed(fmt::format("no link went down much more often than the others: {} times at most",
                               counts.back()),
                   ports.front().second.evidence);
-  return warned(fmt::format("links went down since the driver was loaded, the others {} times at "
-                            "most: {}",
+  return warned(fmt::format("links went down much more often than the others (at most {} times) "
+                            "since the driver was loaded: {}",
                             counts[counts.size() - unusual.size() - 1], name_list(unusual)),
                 worst->second.evidence,
                 "mlxlink -d " + worst->first.nic->name +

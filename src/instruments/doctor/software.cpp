@@ -521,8 +521,8 @@ CheckResult software_modules(const CheckContext& context) {
     for (const Module* module : loaded)
       names.push_back(module->text);
     if (loaded.size() > 1)
-      problems.push_back({fmt::format("two modules bring {}: {} and {}", kind, loaded.front()->text,
-                                      loaded.back()->text),
+      problems.push_back({fmt::format("two modules provide {}: {} and {}", kind,
+                                      loaded.front()->text, loaded.back()->text),
                           "module unload " + loaded.front()->text});
   }
   // EasyBuild appends the CUDA toolkit with which a library was built to the library's version.

@@ -331,8 +331,10 @@ CheckResult ptrace_scope(const CheckContext& context) {
   return warned("processes may not ptrace their siblings: copies between processes (CMA) and "
                 "memory handles by pidfd fail",
                 evidence,
-                *value == "3" ? "sysctl -w kernel.yama.ptrace_scope=0  # needs a reboot: 3 is final"
-                              : "sysctl -w kernel.yama.ptrace_scope=0");
+                *value == "3"
+                    ? "echo kernel.yama.ptrace_scope=0 > /etc/sysctl.d/99-ptrace.conf && reboot  "
+                      "# 3 cannot be lowered without a reboot"
+                    : "sysctl -w kernel.yama.ptrace_scope=0");
 }
 
 CheckResult container_capabilities(const CheckContext& context) {

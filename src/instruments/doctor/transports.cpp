@@ -66,7 +66,7 @@ CheckResult try_transport(const TransportRow& row, const CheckContext& context,
       "the transport " + row.name, child_deadline);
   if (!answer.problem.empty())
     return failed(answer.problem, "loopback transfer in a child process",
-                  "run bringup --transport " + row.name + " -v; look at dmesg");
+                  "run shmemctl bringup --transport " + row.name + " -v, and check dmesg");
   return judge_loopback(row.name, answer.text, needed);
 }
 
@@ -107,7 +107,7 @@ CheckResult check_loopback(const TransportRow& row, const CheckContext& context)
 
 CheckResult judge_loopback(const std::string& transport, const std::string& answer, bool needed) {
   const std::string what = "put, get, atomic and signal from this process to itself";
-  const std::string by_hand = "run bringup --transport " + transport;
+  const std::string by_hand = "run shmemctl bringup --transport " + transport;
   std::vector<std::string> good, unusable, bad;
   std::string fix;
   for (const std::string& line : split(answer, '\n')) {
@@ -145,7 +145,7 @@ CheckResult remote_transport_unknown(const CheckContext& context) {
   const std::string evidence = value.origin_name + "=" + printable(value.text, 64);
   const std::optional<Finding> unknown = check_remote_transport(options);
   if (!unknown)
-    return passed("the transport to other nodes is one that NVSHMEM or this tool knows", evidence);
+    return passed("the transport to other nodes is one that NVSHMEM or shmemctl has", evidence);
   return unknown->severity == Severity::error ? failed(unknown->message, evidence, unknown->fix)
                                               : warned(unknown->message, evidence, unknown->fix);
 }

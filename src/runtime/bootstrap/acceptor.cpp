@@ -91,8 +91,8 @@ bool Acceptor::read(Pending& pending, FrameKind wanted, const Arrived& arrived) 
   if (pending.reader.problem() == HeaderProblem::other_version)
     refuse(std::move(pending.socket),
            {ExitCode::unavailable, -1,
-            "this job speaks version " + std::to_string(FrameHeader::protocol_version) +
-                " of the bootstrap's protocol, and the PE version " +
+            "this job uses version " + std::to_string(FrameHeader::protocol_version) +
+                " of the bootstrap's protocol, and the PE that connects uses version " +
                 std::to_string(pending.reader.header().version),
             "run the same version of shmemctl on all hosts"});
   if (pending.reader.problem() != HeaderProblem::none)

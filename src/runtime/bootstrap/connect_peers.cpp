@@ -232,10 +232,11 @@ private:
                               hello->from == backward_neighbour(request_.rank, request_.size,
                                                                 static_cast<int>(hello->level));
     if (!accepted.proven || !is_neighbour) {
-      shmemctl::refuse(std::move(accepted.socket),
-                       {ExitCode::unavailable, request_.rank,
-                        "a PE of another job, or another PE of this job, listens there",
-                        "give each job its own unique id"});
+      shmemctl::refuse(
+          std::move(accepted.socket),
+          {ExitCode::unavailable, request_.rank,
+           "the process that listens there is a PE of another job, or another PE of this job",
+           "give each job its own unique id"});
       return;
     }
     if (!send_now(accepted.socket, accepted.welcome))

@@ -149,12 +149,12 @@ Dialer::Step Dialer::read_response(Attempt& attempt) {
   const FrameReader& reader = attempt.reader;
   if (reader.problem() == HeaderProblem::other_version)
     refusal_ = FailureReport{ExitCode::unavailable, -1,
-                             "it speaks version " + std::to_string(reader.header().version) +
-                                 " of the bootstrap's protocol, this PE version " +
+                             "it uses version " + std::to_string(reader.header().version) +
+                                 " of the bootstrap's protocol, and this PE uses version " +
                                  std::to_string(FrameHeader::protocol_version),
                              "run the same version of shmemctl on all hosts"};
   if (reader.problem() != HeaderProblem::none) {
-    note(attempt.address, "what listens there is no PE of a shmemctl job", false);
+    note(attempt.address, "the process that listens there is not a PE of a shmemctl job", false);
     return Step::failed;
   }
   if (!reader.complete())
@@ -165,10 +165,11 @@ Dialer::Step Dialer::read_response(Attempt& attempt) {
   if (kind == FrameKind::welcome && attempt.challenged) {
     if (is_welcome(attempt))
       return Step::welcome;
-    note(attempt.address, "what listens there does not have the secret of this job", false);
+    note(attempt.address, "the process that listens there does not have the secret of this job",
+         false);
     return Step::failed;
   }
-  note(attempt.address, "an answer that makes no sense", false);
+  note(attempt.address, "unexpected reply", false);
   if (kind == FrameKind::failure)
     refusal_ = FailureReport::decode(reader.payload());
   return Step::failed;
@@ -178,7 +179,7 @@ Dialer::Step Dialer::reply_to_challenge(Attempt& attempt) {
   const std::optional<Nonce> nonce = decode_nonce(attempt.reader.payload());
   attempt.reader.reset();
   if (!nonce) {
-    note(attempt.address, "an answer that makes no sense", false);
+    note(attempt.address, "unexpected reply", false);
     return Step::failed;
   }
   attempt.challenged = true;
@@ -205,13 +206,15 @@ std::string Dialer::problem() const {
     if (!problem.empty())
       return addresses_[i].text() + ": " + problem;
   }
-  return "it has no address that can be used from here";
+  return "this host can use none of its addresses";
 }
 
 void Dialer::give_up() const {
-  throw Error(ExitCode::deadline, peer_, "connect", "timed out: " + problem(),
-              "check the output of " + peer_ + " and the firewall between the hosts, or " +
-                  raise_timeout());
+  throw Error(
+      ExitCode::deadline, peer_, "connect", "timed out: " + problem(),
+      "check the output of the PE that listens there, usually PE 0, and the firewall between "
+      "the hosts, or " +
+          raise_timeout());
 }
 
 Socket dial(Dialer& dialer, const Deadline& deadline) {

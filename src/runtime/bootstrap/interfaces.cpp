@@ -88,7 +88,9 @@ std::string describe(const std::vector<InterfaceAddress>& interfaces) {
 std::vector<InterfaceAddress> interface_addresses() {
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0)
-    throw system_error("network interfaces", "list", errno, "check that /proc is mounted");
+    throw system_error("network interfaces", "list", errno,
+                       "raise the limit of open files (ulimit -n), and allow netlink sockets in "
+                       "the container");
   const CHandle<ifaddrs, freeifaddrs> owner(first);
   std::vector<InterfaceAddress> found;
   for (const ifaddrs* each = first; each; each = each->ifa_next) {
@@ -126,11 +128,12 @@ std::vector<SocketAddress> choose_addresses(const std::vector<InterfaceAddress>&
                    });
   if (chosen.empty())
     throw Error(ExitCode::usage, "network interfaces", "",
-                "none matches SHMEMCTL_BOOTSTRAP_UID_SOCK_IFNAME=\"" + printable(filter.names) +
-                    "\" and SHMEMCTL_BOOTSTRAP_UID_SOCK_FAMILY=\"" + printable(filter.family) +
-                    "\"; " + describe(interfaces),
-                "name an interface that is up: a comma-separated list of prefixes; a leading ^ "
-                "excludes, a leading = asks for exact names");
+                "none is up and matches SHMEMCTL_BOOTSTRAP_UID_SOCK_IFNAME=\"" +
+                    printable(filter.names) + "\" and SHMEMCTL_BOOTSTRAP_UID_SOCK_FAMILY=\"" +
+                    printable(filter.family) + "\"; " + describe(interfaces),
+                "bring up an interface with an address, or name one that is up in "
+                "SHMEMCTL_BOOTSTRAP_UID_SOCK_IFNAME: a comma-separated list of prefixes; a "
+                "leading ^ excludes them, a leading = requires exact names");
   std::vector<SocketAddress> addresses;
   for (const InterfaceAddress& each : chosen)
     addresses.push_back(each.address);

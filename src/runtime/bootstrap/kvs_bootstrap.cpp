@@ -123,7 +123,8 @@ std::size_t KvsBootstrap::chunk_bytes() const {
 void KvsBootstrap::introduce(const Deadline& deadline) {
   if (chunk_bytes() < 2 * header_bytes)
     throw Error(ExitCode::unavailable, subject(), "use",
-                "its values hold only " + std::to_string(kvs_->max_value_bytes()) + " bytes",
+                "the launcher limits a value to " + std::to_string(kvs_->max_value_bytes()) +
+                    " bytes, which is too little",
                 "choose another SHMEMCTL_BOOTSTRAP");
   std::random_device random;
   const std::string start = "shmemctl1/" + std::to_string(size()) + "/";
@@ -143,17 +144,17 @@ void KvsBootstrap::check_hello(int of, const std::string& expected_start,
   if (!hello)
     throw Error(ExitCode::unavailable, subject(), "find " + whose,
                 "not in the key-value space: the launcher gives each process a separate one",
-                "use a launcher and a library of the same kind (srun --mpi=pmi2, mpiexec.hydra), "
-                "or SHMEMCTL_BOOTSTRAP=uid");
+                "use a launcher that serves one key-value space to all processes of the job (srun "
+                "--mpi=pmi2, mpiexec.hydra), or SHMEMCTL_BOOTSTRAP=uid");
   if (hello->compare(0, expected_start.size(), expected_start) == 0)
     return;
   if (of == rank())
-    throw Error(ExitCode::unavailable, subject(), "find " + whose,
+    throw Error(ExitCode::unavailable, subject(), "join as " + whose,
                 "another process also has rank " + std::to_string(of),
                 "let the launcher set the ranks: unset PMI_RANK and PMI_SIZE in job scripts");
-  throw Error(ExitCode::unavailable, subject(), "read " + whose,
+  throw Error(ExitCode::unavailable, subject(), "read the greeting of " + whose,
               "it is \"" + printable(*hello, 40) + "\" instead of \"" + expected_start +
-                  "\": another version, or another number of processes",
+                  "\": that PE has another version of shmemctl, or another size of the job",
               "start all PEs with one launcher and the same version of shmemctl");
 }
 
@@ -200,12 +201,12 @@ std::string KvsBootstrap::get_chunk(int from, int receiver, std::size_t chunk,
       call_store([&] { return kvs_->get(from, key(from, receiver, chunk), deadline); });
   if (!value) {
     health().await_cause(from);
-    disagree(from, "put nothing for it: it is in another call");
+    disagree(from, "put no value for this call: it is in another call");
   }
   const auto bytes = kvs_->binary_values() ? value : from_base64(*value);
   // A first chunk of an unexpected length is accepted here: its header tells the reason.
   if (!bytes || (bytes->size() != expected_bytes && (chunk > 0 || bytes->size() < header_bytes)))
-    disagree(from, "put a value that cannot be read");
+    disagree(from, "put a malformed value");
   return *bytes;
 }
 
@@ -220,7 +221,7 @@ void KvsBootstrap::check_header(int from, int receiver, const std::string& chunk
                        std::to_string(size_bytes));
   if (header.receiver != static_cast<std::uint32_t>(receiver) ||
       chunk.size() != header_bytes + std::min(size_bytes, chunk_bytes() - header_bytes))
-    disagree(from, "put a value that cannot be read");
+    disagree(from, "put a malformed value");
 }
 
 void KvsBootstrap::get(int from, int receiver, void* payload, std::size_t size_bytes,

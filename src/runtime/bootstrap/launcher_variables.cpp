@@ -44,11 +44,12 @@ const std::vector<LauncherVariables>& launcher_variables() {
 int number_of_variable(const Environment& environment, const std::string& name, int minimum) {
   const auto found = environment.find(name);
   if (found == environment.end() || found->second.empty())
-    throw Error(ExitCode::usage, name, "", "not set", "start the program with its launcher");
+    throw Error(ExitCode::usage, name, "", "not set",
+                "start the program with `shmemctl run -n N PROGRAM`");
   const std::optional<long long> number = parse_integer(found->second);
   if (!number || *number < minimum || *number > std::numeric_limits<int>::max())
     throw Error(ExitCode::usage, name + "=\"" + printable(found->second) + "\"", "",
-                "not a number of at least " + std::to_string(minimum),
+                "not an integer of at least " + std::to_string(minimum),
                 "check what the launcher sets, or unset it");
   return static_cast<int>(*number);
 }
@@ -77,7 +78,7 @@ RankAndSize rank_and_size(const Options& options, const Environment& environment
   }
   throw Error(ExitCode::usage, "rank of this PE", "determine",
               "neither SHMEMCTL_BOOTSTRAP_UID_RANK nor any of " + join(names, ", ") +
-                  " is set together with its size",
+                  " is set together with the size of the job",
               "set SHMEMCTL_BOOTSTRAP_UID_RANK and SHMEMCTL_BOOTSTRAP_UID_SIZE for each PE");
 }
 

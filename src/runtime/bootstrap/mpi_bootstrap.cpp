@@ -133,8 +133,8 @@ void MpiBootstrap::check_header(const Header& local, int from) const {
   if (remote.kind != local.kind || remote.bytes != local.bytes)
     throw Error(ExitCode::unavailable, "bootstrap mpi", "continue",
                 "PE " + std::to_string(from) + " is out of step: it calls " + text_of(remote.kind) +
-                    " with " + std::to_string(remote.bytes) + " bytes, this PE calls " +
-                    text_of(local.kind) + " with " + std::to_string(local.bytes) + " bytes",
+                    " of " + std::to_string(remote.bytes) + " bytes, and this PE calls " +
+                    text_of(local.kind) + " of " + std::to_string(local.bytes) + " bytes",
                 "run the same program and version on all PEs");
 }
 

@@ -188,7 +188,10 @@ int OpenshmemBootstrap::first_missing() const {
 void OpenshmemBootstrap::check_headers(const Header& local) const {
   const auto words = [](const Header& header) {
     return std::string(to_string(static_cast<Kind>(header.kind))) + " of " +
-           std::to_string(header.bytes) + " bytes";
+           std::to_string(header.bytes) + " bytes" +
+           (static_cast<Kind>(header.kind) == Kind::broadcast
+                ? " from PE " + std::to_string(header.root)
+                : "");
   };
   for (int from = 0; from < size(); ++from) {
     Header remote;
@@ -196,7 +199,7 @@ void OpenshmemBootstrap::check_headers(const Header& local) const {
     if (remote.kind != local.kind || remote.bytes != local.bytes || remote.root != local.root)
       throw Error(ExitCode::unavailable, "bootstrap openshmem", "continue",
                   "PE " + std::to_string(from) + " is out of step: it calls " + words(remote) +
-                      ", this PE calls " + words(local),
+                      ", and this PE calls " + words(local),
                   "run the same program and version on all PEs");
   }
 }

@@ -97,10 +97,10 @@ void PluginBootstrap::judge(const Call& call, const char* step) {
                 "check the output of " + (culprit < 0 ? "the other PEs" : whom));
   } else if (call.status == SHMEMCTL_BOOTSTRAP_ERROR) {
     throw Error(ExitCode::unavailable, "bootstrap plugin " + file_, std::string("complete ") + step,
-                message, "check what " + file_ + " requires");
+                message, "check the documentation and the output of the plugin");
   }
   refuse(std::string("its ") + step + " returned " + std::to_string(call.status) +
-         ", which is no status");
+         ", which is not a status of the interface");
 }
 
 void PluginBootstrap::open(const Deadline& deadline) {
@@ -133,9 +133,9 @@ void PluginBootstrap::check_table(const shmemctl_bootstrap& table) const {
     if (!there)
       missing.push_back(member);
   if (!missing.empty())
-    refuse("it left NULL: " + join(missing, ", "));
+    refuse("it left these functions NULL: " + join(missing, ", "));
   if (table.size < 1 || table.size > ranks_limit || table.rank < 0 || table.rank >= table.size)
-    refuse("it gave rank " + std::to_string(table.rank) + " of " + std::to_string(table.size));
+    refuse("it reports rank " + std::to_string(table.rank) + " of " + std::to_string(table.size));
 }
 
 /// Checks that every rank exists exactly once, and that all have the same size.
@@ -148,8 +148,8 @@ void PluginBootstrap::check_ranks(const Deadline& deadline) {
     const Place& place = places[static_cast<std::size_t>(expected)];
     if (place.rank != expected || place.size != size())
       refuse("its ranks contradict each other: block " + std::to_string(expected) + " of " +
-             std::to_string(size()) + " came from rank " + std::to_string(place.rank) + " of " +
-             std::to_string(place.size));
+             std::to_string(size()) + " of an allgather came from rank " +
+             std::to_string(place.rank) + " of " + std::to_string(place.size));
   }
 }
 

@@ -65,7 +65,8 @@ void Pmi1Kvs::identify(int id, const Deadline& deadline) {
   }
   if (size < 1 || size > max_pmi_size || rank < 0 || rank >= size)
     throw Error(ExitCode::unavailable, "process manager", "",
-                "invalid rank " + std::to_string(rank) + " of " + std::to_string(size),
+                "it reports the invalid rank " + std::to_string(rank) + " of " +
+                    std::to_string(size),
                 "check the output of the launcher");
   rank_ = static_cast<int>(rank);
   size_ = static_cast<int>(size);

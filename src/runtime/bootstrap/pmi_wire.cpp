@@ -154,7 +154,8 @@ PmiMessage checked(std::optional<PmiMessage> message, const std::string& frame,
 PmiConnection::PmiConnection(FileDescriptor descriptor) : descriptor_(std::move(descriptor)) {}
 
 void PmiConnection::closed(int error_number, const Wait& wait) {
-  const std::string why = error_number == 0 ? "closed" : std::strerror(error_number);
+  const std::string why =
+      error_number == 0 ? "it has closed the connection" : std::strerror(error_number);
   throw Error(ExitCode::unavailable, "process manager", "complete " + wait.step, why,
               "check the output of the launcher and of the other PEs: the launcher has exited, or "
               "is ending the job");

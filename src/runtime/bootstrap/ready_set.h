@@ -28,7 +28,8 @@ public:
   /// @param key by which take() names the descriptor
   void add(int descriptor, std::size_t key) {
     if (!control(EPOLL_CTL_ADD, descriptor, key, false))
-      throw system_error("rendezvous", "wait for a PE", errno, "raise the limit of open files");
+      throw system_error("rendezvous", "wait for a PE", errno,
+                         "raise sysctl fs.epoll.max_user_watches, or free host memory");
     ++count_;
   }
   /// If `writing`, the descriptor also counts as ready when it can be written to.

@@ -35,7 +35,7 @@ Membership::Decision Membership::add(const Join& join) {
   const std::string its_size = std::to_string(join.size);
   if (join.size < 1 || join.size > max_pes)
     return conflict(join.who + " says that its job has " + its_size + " PEs",
-                    "pass a number of PEs from 1 to " + std::to_string(max_pes));
+                    "pass a size of the job from 1 to " + std::to_string(max_pes));
   if (size_ == 0)
     size_ = join.size;
   if (join.rank < 0 || join.rank >= join.size)
@@ -46,7 +46,7 @@ Membership::Decision Membership::add(const Join& join) {
     return conflict((members_.empty() ? "another PE" : name(members_.begin()->first)) +
                         " says that the job has " + std::to_string(size_) + " PEs, and PE " +
                         std::to_string(join.rank) + " (" + join.who + ") says " + its_size,
-                    "start all PEs with the same number of PEs, or give each job its own id");
+                    "pass the same size of the job to all PEs, or give each job its own id");
   const auto [member, added] = members_.emplace(join.rank, join);
   if (!added && member->second.nonce == join.nonce)
     return {Verdict::duplicate, {}};
@@ -186,7 +186,7 @@ void RendezvousThread::on_deadline() {
     for (const Member& member : members_)
       if (!member.linked && ++total <= max_names)
         names.push_back(membership_.name(member.rank));
-    text = "these PEs joined but are not connected to their neighbours at the deadline: " +
+    text = "timed out: these PEs joined, but did not connect to their neighbours: " +
            join(names, ", ") +
            (total > max_names ? " and " + std::to_string(total - max_names) + " more" : "");
   }
@@ -209,11 +209,13 @@ void RendezvousThread::reject(Socket socket, const Join& join) {
 
 void RendezvousThread::admit(AcceptedPeer accepted) {
   if (!accepted.proven) {
-    refuse(std::move(accepted.socket),
-           {ExitCode::usage, -1,
-            "the rendezvous at that address belongs to another job: the secrets of the unique ids "
-            "differ",
-            "pass all PEs of a job the id created for it, not one of an earlier run"});
+    refuse(
+        std::move(accepted.socket),
+        {ExitCode::usage, -1,
+         "the rendezvous at that address has another secret: it is of another job, or this PE has "
+         "the wrong secret",
+         "pass the same unique id, or the same session id and secret, to all PEs of the job, and "
+         "no id of an earlier run"});
     return;
   }
   const std::optional<Join> join = Join::decode(accepted.contents);

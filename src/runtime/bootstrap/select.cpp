@@ -139,7 +139,7 @@ std::string fix_for(const std::string& launcher) {
 [[noreturn]] void refuse(const Environment& environment, std::vector<std::string> missing) {
   const std::string launcher = launcher_name(environment);
   if (missing.empty())
-    missing.push_back("it offers no process management interface that could be used");
+    missing.push_back("the launcher serves neither PMIx nor PMI");
   const long long size = launched_size(environment);
   throw Error(ExitCode::unavailable, "bootstrap", "choose",
               (launcher == "pmi" ? "a process manager" : launcher) +
@@ -347,8 +347,8 @@ void require_id(const Options& options) {
   if (options.text("BOOTSTRAP_UID").empty() && options.text("BOOTSTRAP_UID_SESSION_ID").empty())
     throw Error(ExitCode::usage, "bootstrap uid", "open",
                 "neither SHMEMCTL_BOOTSTRAP_UID nor SHMEMCTL_BOOTSTRAP_UID_SESSION_ID is set",
-                "set SHMEMCTL_BOOTSTRAP_UID_SESSION_ID=HOST:PORT, with the host of rank 0, and a "
-                "secret; or set SHMEMCTL_BOOTSTRAP_UID to a unique id");
+                "set SHMEMCTL_BOOTSTRAP_UID_SESSION_ID=HOST:PORT, with the host of rank 0, and "
+                "SHMEMCTL_BOOTSTRAP_UID_SECRET; or set SHMEMCTL_BOOTSTRAP_UID to a unique id");
 }
 
 } // namespace
@@ -411,8 +411,8 @@ long long number(const Environment& environment, const char* name, long long min
   const auto value = parse_integer(text);
   if (!value || *value < minimum || *value > maximum)
     throw Error(ExitCode::usage, name, "",
-                "\"" + printable(text, 40) + "\" is not a number from " + std::to_string(minimum) +
-                    " to " + std::to_string(maximum),
+                "\"" + printable(text, 40) + "\" is not an integer from " +
+                    std::to_string(minimum) + " to " + std::to_string(maximum),
                 "unset it in job scripts: the launcher sets it");
   return *value;
 }

@@ -75,7 +75,7 @@ public:
   ~UidBootstrap() override {
     if (!over_)
       links_.send_failure({ExitCode::unavailable, rank(),
-                           "PE " + std::to_string(rank()) + " left the job before its end",
+                           "PE " + std::to_string(rank()) + " left the job before the job ended",
                            "check the output of PE " + std::to_string(rank())});
   }
 
@@ -112,7 +112,7 @@ public:
   void broadcast(void* data, std::size_t size_bytes, int root, const Deadline& deadline) override {
     if (root < 0 || root >= size())
       throw Error(ExitCode::usage, "broadcast", "", "invalid root PE " + std::to_string(root),
-                  "pass a root below the number of PEs");
+                  "pass a PE from 0 to " + std::to_string(size() - 1));
     const auto plan =
         plan_broadcast(rank(), size(), static_cast<std::byte*>(data), size_bytes, root);
     call(*plan, FrameKind::broadcast, size_bytes, static_cast<std::uint32_t>(root), deadline);
@@ -217,7 +217,7 @@ Secret parse_secret(std::string_view hex) {
   for (std::size_t i = 0; i < secret.size(); ++i) {
     const int high = hex_value(hex[2 * i]), low = hex_value(hex[2 * i + 1]);
     if (high < 0 || low < 0)
-      refuse("its secret is not of the digits 0-9 and a-f");
+      refuse("its secret has characters other than 0-9 and a-f");
     secret[i] = static_cast<std::uint8_t>(high * 16 + low);
   }
   return secret;
@@ -236,9 +236,9 @@ SocketAddress parse_address(const std::string& part, std::size_t number) {
 void check_together(const std::vector<SocketAddress>& addresses) {
   for (const SocketAddress& address : addresses) {
     if (address.family() == AF_UNIX && addresses.size() > 1)
-      refuse("a Unix name next to other addresses");
+      refuse("it has a Unix socket name and other addresses");
     if (address.family() != AF_UNIX && address.port() == 0)
-      refuse("an address has port 0");
+      refuse("one of its addresses has port 0");
     if (address.port() != addresses.front().port())
       refuse("its addresses have different ports");
   }
@@ -264,8 +264,8 @@ UniqueId UniqueId::parse(const std::string& text) {
     refuse("it ends after its version");
   const std::string its_version = text.substr(prefix.size(), version_end - prefix.size());
   if (its_version != std::to_string(version))
-    refuse("its version is \"" + printable(its_version, 20) + "\", and this tool reads version " +
-           std::to_string(version));
+    refuse("its version is \"" + printable(its_version, 20) +
+           "\", and this shmemctl reads version " + std::to_string(version));
   const std::size_t secret_end = text.find(':', version_end + 1);
   if (secret_end == std::string::npos)
     refuse("it has no addresses");

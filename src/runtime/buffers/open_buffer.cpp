@@ -45,7 +45,7 @@ bool MappingRefcounts::wait_until_gone(int owner_pe, const BufferHandle& handle,
 
 namespace {
 
-constexpr const char* pages_subject = "a buffer's pages";
+constexpr const char* pages_subject = "pages of a registered buffer";
 
 /// Throws if the file does not contain the part: accesses beyond a file's end cause SIGBUS.
 void require_size(const FileDescriptor& file, const FilePart& part) {
@@ -56,7 +56,7 @@ void require_size(const FileDescriptor& file, const FilePart& part) {
       part.offset_bytes % page_bytes() != 0 || part.offset_bytes > size_bytes ||
       part.size_bytes > size_bytes - part.offset_bytes)
     throw Error(ExitCode::unavailable, pages_subject, "import",
-                "their file is smaller than they are",
+                "the file that holds them is too short",
                 "avoid shrinking the file behind registered memory");
 }
 
@@ -234,7 +234,7 @@ void OpenBuffer::attach(bool put, std::uint64_t offset_bytes, void* local,
   };
   // The process number may have been reused if the process has ended.
   if (!owner_->alive())
-    throw fail("that PE has closed the connection", "check its output");
+    throw fail("that PE has closed the connection", "check the output of that PE");
   auto* bytes = static_cast<std::byte*>(local);
   for (std::size_t done = 0; done < size_bytes;) {
     const iovec here{bytes + done, size_bytes - done};

@@ -13,7 +13,7 @@ namespace {
 constexpr int check_interval_ms = 50;
 
 std::string name_of(int pe) {
-  return "the registered buffers of PE " + std::to_string(pe);
+  return "registered buffers of PE " + std::to_string(pe);
 }
 
 } // namespace
@@ -58,8 +58,8 @@ bool OwnerConnection::alive() const {
 
 void OwnerConnection::throw_ended() {
   health_.check();
-  throw Error(ExitCode::unavailable, "PE " + std::to_string(owner_), "request a registered buffer",
-              "it has closed the connection", "check the output of that PE");
+  throw Error(ExitCode::unavailable, name_of(owner_), "request one",
+              "that PE has closed the connection", "check the output of that PE");
 }
 
 void OwnerConnection::pause(short events, int longest_ms, const Deadline& deadline) {

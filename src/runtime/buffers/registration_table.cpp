@@ -12,7 +12,7 @@ namespace shmemctl::buffers {
 
 namespace {
 
-constexpr const char* table_subject = "the table of registered buffers";
+constexpr const char* table_subject = "table of registered buffers";
 constexpr std::uint32_t max_slots = 1u << 16, max_users = 1u << 14;
 constexpr std::uint64_t max_stage_bytes = std::uint64_t{64} << 20;
 
@@ -30,7 +30,8 @@ void require_plausible(const TableShape& shape) {
   if (shape.slots == 0 || shape.slots > max_slots || shape.users == 0 || shape.users > max_users ||
       shape.staging_bytes == 0 || shape.staging_bytes > max_stage_bytes ||
       shape.staging_bytes % page_bytes() != 0)
-    throw Error(ExitCode::unavailable, table_subject, "import", "inconsistent shape",
+    throw Error(ExitCode::unavailable, table_subject, "import",
+                "its owner describes it with invalid sizes",
                 "run the same version of shmemctl on all hosts");
 }
 
@@ -47,7 +48,8 @@ RegistrationTable::RegistrationTable(FileDescriptor descriptor, const TableShape
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
       static_cast<std::uint64_t>(status.st_size) != size_bytes())
-    throw Error(ExitCode::unavailable, table_subject, "import", "its size does not match its shape",
+    throw Error(ExitCode::unavailable, table_subject, "import",
+                "its file does not have the size that its owner describes",
                 "run the same version of shmemctl on all hosts");
   map();
 }

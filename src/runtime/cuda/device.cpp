@@ -13,7 +13,7 @@ const DeviceInfo& info_of(const Driver& driver, int ordinal) {
   const auto count = static_cast<int>(driver.devices().size());
   if (ordinal < 0 || ordinal >= count)
     throw Error(ExitCode::usage, "GPU " + std::to_string(ordinal), "use",
-                "only " + std::to_string(count) + " GPUs are visible",
+                "the number of visible GPUs is " + std::to_string(count),
                 "pass other numbers to --gpus, or check CUDA_VISIBLE_DEVICES");
   return driver.devices()[static_cast<std::size_t>(ordinal)];
 }
@@ -61,10 +61,10 @@ Stream::Stream(std::shared_ptr<const Device> device) : device_(std::move(device)
   const Current current(*device_);
   int least = 0, greatest = 0;
   device_->require(device_->call().ctx_get_stream_priority_range(&least, &greatest),
-                   "ask for the priorities of streams of");
+                   "get the priorities of streams");
   device_->require(
       device_->call().stream_create_with_priority(&stream_, CU_STREAM_NON_BLOCKING, greatest),
-      "make a stream of");
+      "create a stream");
 }
 
 Stream::~Stream() {
@@ -84,7 +84,7 @@ Event::Event(std::shared_ptr<const Device> device, Use use) : device_(std::move(
   const Current current(*device_);
   device_->require(device_->call().event_create(
                        &event_, use == Use::time ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING),
-                   "make an event of");
+                   "create an event");
 }
 
 Event::~Event() {
@@ -94,13 +94,13 @@ Event::~Event() {
 
 void Event::record(CUstream stream) const {
   const Current current(*device_);
-  device_->require(device_->call().event_record(event_, stream), "record an event of");
+  device_->require(device_->call().event_record(event_, stream), "record an event");
 }
 
 void Event::hold_back(CUstream stream) const {
   const Current current(*device_);
   device_->require(device_->call().stream_wait_event(stream, event_, CU_EVENT_WAIT_DEFAULT),
-                   "let a stream wait for an event of");
+                   "make a stream wait for an event");
 }
 
 double Event::ns_since(const Event& earlier) const {
@@ -108,7 +108,7 @@ double Event::ns_since(const Event& earlier) const {
   const Current current(*device_);
   float ms = 0;
   device_->require(device_->call().event_elapsed_time(&ms, earlier.event_, event_),
-                   "read the time between events of");
+                   "read the time between events");
   return static_cast<double>(ms) * ns_per_ms;
 }
 
@@ -161,7 +161,7 @@ void start_copy(const Stream& stream, void* to, const void* from, std::size_t si
   const Current current(device);
   device.require(
       device.call().memcpy_async(number_of(to), number_of(from), size_bytes, stream.get()),
-      "copy memory of");
+      "copy memory");
 }
 
 void copy_now(const Stream& stream, void* to, const void* from, std::size_t size_bytes) {
@@ -178,7 +178,7 @@ void fill_now(const Stream& stream, void* at, int byte, std::size_t size_bytes) 
   const Current current(device);
   device.require(device.call().memset_d8_async(number_of(at), static_cast<unsigned char>(byte),
                                                size_bytes, stream.get()),
-                 "fill memory of");
+                 "fill memory");
   stream.synchronize();
 }
 
@@ -229,7 +229,7 @@ public:
     device_->require(device_->call().flush_gpu_direct_rdma_writes(
                          CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
                          CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES),
-                     "flush a NIC's writes to");
+                     "flush the writes of NICs");
   }
 
 private:

@@ -29,29 +29,33 @@ constexpr auto error_contained = static_cast<CUresult>(226);
 const char* fix_of(CUresult result) {
   switch (result) {
   case CUDA_ERROR_OUT_OF_MEMORY:
-    return "see with nvidia-smi who holds the GPU's memory; lower SHMEMCTL_SYMMETRIC_SIZE";
+    return "check with nvidia-smi which processes use the GPU's memory, or lower "
+           "SHMEMCTL_SYMMETRIC_SIZE";
   case CUDA_ERROR_ECC_UNCORRECTABLE:
   case error_contained:
-    return "the GPU's memory has failed: nvidia-smi -q -d ECC; drain the node and reset the GPU";
+    return "drain the node and reset the GPU: its memory has failed (nvidia-smi -q -d ECC)";
   case CUDA_ERROR_NVLINK_UNCORRECTABLE:
-    return "an NVLink has failed: nvidia-smi nvlink -e; reset the GPU and look at the cables";
+    return "reset the GPU and check the cables: an NVLink has failed (nvidia-smi nvlink -e)";
   case CUDA_ERROR_DEVICE_UNAVAILABLE:
-    return "another process has the GPU for itself: nvidia-smi -q -d COMPUTE";
+    return "check the compute mode (nvidia-smi -q -d COMPUTE): in an exclusive mode only one "
+           "process "
+           "may use the GPU";
   case CUDA_ERROR_SYSTEM_NOT_READY:
     return "start the fabric manager: systemctl start nvidia-fabricmanager";
   case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
-    return "the driver's libraries and module differ: reboot after an update";
+    return "reboot, or reload the driver's module: its version differs from that of libcuda";
   case CUDA_ERROR_LAUNCH_TIMEOUT:
-    return "the GPU also drives a display, which ends long kernels: nvidia-smi -q -d DISPLAY";
+    return "use a GPU that drives no display (nvidia-smi -q -d DISPLAY): a display ends long "
+           "kernels";
   case CUDA_ERROR_ASSERT:
-    return "an assert in a kernel has failed; what it printed is in this PE's output";
+    return "check this PE's output for the assert that has failed in a kernel";
   case CUDA_ERROR_ILLEGAL_ADDRESS:
   case CUDA_ERROR_ILLEGAL_INSTRUCTION:
   case CUDA_ERROR_MISALIGNED_ADDRESS:
   case CUDA_ERROR_INVALID_ADDRESS_SPACE:
   case CUDA_ERROR_INVALID_PC:
   case CUDA_ERROR_LAUNCH_FAILED:
-    return "a kernel of this PE has failed: run the program under compute-sanitizer; if that finds "
+    return "run the program under compute-sanitizer: a kernel of this PE has failed; if that finds "
            "nothing, check dmesg for Xid errors other than 13, 31 and 43 (a broken GPU)";
   case CUDA_ERROR_HARDWARE_STACK_ERROR:
   case CUDA_ERROR_UNKNOWN:

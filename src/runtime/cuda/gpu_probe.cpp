@@ -140,10 +140,10 @@ public:
     };
     require(device_->call().mem_create(&handle_, size_bytes, &wanted, 0), "allocate");
     has_handle_ = true;
-    require(device_->call().mem_address_reserve(&at_, size_bytes, 0, 0, 0), "find room for");
+    require(device_->call().mem_address_reserve(&at_, size_bytes, 0, 0, 0), "reserve addresses");
     require(device_->call().mem_map(at_, size_bytes, 0, handle_, 0), "map");
     is_mapped_ = true;
-    require(let_in(device_->info().ordinal), "allow access to");
+    require(let_in(device_->info().ordinal), "allow access");
   }
   ~OpenMemory() { free(); }
   OpenMemory(const OpenMemory&) = delete;
@@ -186,12 +186,12 @@ struct Site {
 
   void copy(CUdeviceptr to, CUdeviceptr from) const {
     device->require(device->call().memcpy_async(to, from, sent.size_bytes(), stream.get()),
-                    "copy from");
+                    "copy memory");
   }
   void fill(CUdeviceptr at, unsigned char byte) const {
     const Current current(*device);
     device->require(device->call().memset_d8_async(at, byte, sent.size_bytes(), stream.get()),
-                    "fill memory of");
+                    "fill memory");
     stream.synchronize();
   }
 

@@ -256,7 +256,7 @@ void IpcRegion::open(int pe, const std::string& handle) {
   const std::string subject = "the memory of PE " + std::to_string(pe) + " for " + device_->text();
   CUipcMemHandle known{};
   if (handle.size() != sizeof known.reserved)
-    throw Error(ExitCode::unavailable, subject, "map", "its owner has sent no handle",
+    throw Error(ExitCode::unavailable, subject, "map", "its owner has sent no valid handle",
                 "run the same version of shmemctl on all hosts");
   std::memcpy(known.reserved, handle.data(), handle.size());
   const cuda::Current current(*device_);
@@ -283,11 +283,11 @@ std::byte* IpcRegion::part_of(int pe) const {
 }
 
 void IpcRegion::grow(std::size_t more_bytes, const Deadline&) {
-  throw Error(
-      ExitCode::unavailable, "region '" + name_ + "'", "grow",
-      "memory of SHMEMCTL_HEAP=ipc is committed at the start: " + format_size_bytes(size_bytes()) +
-          ", and " + format_size_bytes(more_bytes) + " more are needed",
-      "raise SHMEMCTL_SYMMETRIC_SIZE");
+  throw Error(ExitCode::unavailable, "region '" + name_ + "'", "grow",
+              "with SHMEMCTL_HEAP=ipc all of its memory is committed at the start: " +
+                  format_size_bytes(size_bytes()) + ", and " + format_size_bytes(more_bytes) +
+                  " more are needed",
+              "raise SHMEMCTL_SYMMETRIC_SIZE");
 }
 
 namespace {

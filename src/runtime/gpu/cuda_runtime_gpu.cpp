@@ -40,8 +40,7 @@ CudaGpuRuntime::CudaGpuRuntime(std::shared_ptr<const cuda::Device> device, GpuSe
   make_heap();
   if (setup_.options->boolean("CHECK"))
     pending_ = std::make_unique<KernelArray<PendingTransfers>>(make_cuda_kernel_memory(device_), 1);
-  device_->require(device_->call().ctx_set_current(device_->context()),
-                   "make the context current of");
+  device_->require(device_->call().ctx_set_current(device_->context()), "make its context current");
   log(LogLevel::info, "gpu",
       fmt::format("PE {}: {} ({}, {}), heap of kind {}: {}", setup_.placement->pe, device_->text(),
                   info_.name, info_.pci_address, info_.heap_kind, info_.heap_reason));

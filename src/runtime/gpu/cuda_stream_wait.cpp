@@ -22,7 +22,7 @@ bool wait_for_stream(const cuda::Device& device, CUstream stream, const Deadline
     if (state == CUDA_SUCCESS)
       return true;
     if (state != CUDA_ERROR_NOT_READY)
-      device.require(state, "finish the work of", where);
+      device.require(state, "complete the work of a stream", where);
     if (!backoff.pause())
       continue;
     on_check();

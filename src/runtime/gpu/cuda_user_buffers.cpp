@@ -38,7 +38,7 @@ Facts facts_of(const cuda::Device& device, CUdeviceptr at) {
   void* values[] = {&facts.type,           &facts.managed, &facts.ordinal,
                     &facts.has_ipc_handle, &facts.pool,    &facts.id};
   device.require(device.call().pointer_get_attributes(std::size(which), which, values, at),
-                 "ask for the kind (cuPointerGetAttributes) of memory of");
+                 "query an address (cuPointerGetAttributes)");
   return facts;
 }
 
@@ -48,7 +48,7 @@ public:
   AllocationHandle(const cuda::Device& device, std::uint64_t at) : device_(device) {
     device.require(
         device.call().mem_retain_allocation_handle(&handle_, reinterpret_cast<void*>(at)),
-        "find the allocation (cuMemRetainAllocationHandle) of memory of");
+        "find an allocation (cuMemRetainAllocationHandle)");
   }
   ~AllocationHandle() { device_.call().mem_release(handle_); }
   AllocationHandle(const AllocationHandle&) = delete;
@@ -70,7 +70,7 @@ void require_own(const cuda::Device& device, const Facts& facts, const void* add
     throw Error(
         ExitCode::usage, name_of(address, size_bytes), "register",
         fmt::format("it is memory of GPU {}, but this PE uses {}", facts.ordinal, device.text()),
-        "allocate it on this PE's GPU (Runtime::gpu()->info().device)");
+        "allocate it on this PE's GPU (shmemx_gpu_device)");
 }
 
 /// Exports the allocation as a descriptor in `file`. Returns why that is impossible; "" on success.
@@ -78,7 +78,7 @@ std::string export_piece(const cuda::Device& device, const GpuPiece& piece, File
   const AllocationHandle handle(device, piece.begin);
   CUmemAllocationProp properties{};
   device.require(device.call().mem_get_allocation_properties_from_handle(&properties, handle.get()),
-                 "ask for the properties of an allocation of");
+                 "query the properties of an allocation");
   if ((properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0)
     return fmt::format(
         "its allocation of {} was made without file descriptors (requestedHandleTypes is {:#x})",
@@ -86,7 +86,7 @@ std::string export_piece(const cuda::Device& device, const GpuPiece& piece, File
   int descriptor = -1;
   device.require(device.call().mem_export_to_shareable_handle(
                      &descriptor, handle.get(), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-                 "export (cuMemExportToShareableHandle) memory of");
+                 "export an allocation (cuMemExportToShareableHandle)");
   file = FileDescriptor(descriptor);
   return {};
 }
@@ -118,7 +118,7 @@ void share_by_handle(const cuda::Device& device, GpuShare& share) {
   }
   CUipcMemHandle handle{};
   device.require(device.call().ipc_get_mem_handle(&handle, share.pieces.front().begin),
-                 "get a handle (cuIpcGetMemHandle) of memory of");
+                 "get a handle of an allocation (cuIpcGetMemHandle)");
   share.handle.assign(handle.reserved, sizeof handle.reserved);
   share.memory = BufferMemory::gpu_handle;
   share.reason = "CUDA's handle of an allocation of " + device.text();
@@ -136,10 +136,10 @@ std::vector<GpuPiece> pieces_of(const cuda::Device& device, const void* address,
     std::size_t length_bytes = 0;
     if (facts.type == CU_MEMORYTYPE_DEVICE)
       device.require(device.call().mem_get_address_range(&begin, &length_bytes, at),
-                     "ask for an allocation (cuMemGetAddressRange) of");
+                     "find an allocation (cuMemGetAddressRange)");
     if (at - begin >= length_bytes)
       throw Error(ExitCode::usage, name_of(address, size_bytes), "register",
-                  fmt::format("it is not allocated from byte {} on", at - number_of(address)),
+                  fmt::format("only its first {} bytes are allocated", at - number_of(address)),
                   "register allocated memory only");
     pieces.push_back({begin, length_bytes, facts.id});
     at = begin + length_bytes;
@@ -171,7 +171,7 @@ GpuShare share_user_memory(const cuda::Device& device, const void* address,
 namespace {
 
 std::string subject_of(const buffers::GpuImport& import, const cuda::Device& device) {
-  return fmt::format("a buffer of PE {} for {} ({})", import.owner_pe, device.text(),
+  return fmt::format("buffer of PE {} for {} ({})", import.owner_pe, device.text(),
                      device.info().pci_address);
 }
 
@@ -184,7 +184,7 @@ public:
       size_bytes_ += static_cast<std::size_t>(piece.size_bytes);
     const cuda::Current current(*device_);
     require(device_->call().mem_address_reserve(&base_, size_bytes_, 0, 0, 0),
-            "reserve addresses (cuMemAddressReserve) for");
+            "reserve addresses (cuMemAddressReserve)");
     try {
       for (const auto& piece : import.pieces)
         add(piece);
@@ -225,7 +225,7 @@ private:
     access.location.id = device_->info().ordinal;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     require(device_->call().mem_set_access(at, size_bytes, &access, 1),
-            "allow access (cuMemSetAccess) to");
+            "allow access (cuMemSetAccess)");
   }
 
   /// Undoes each mapping separately: CUDA can only undo whole mappings.
@@ -253,7 +253,7 @@ public:
     const std::string subject = subject_of(import, *device_);
     CUipcMemHandle handle{};
     if (import.handle.size() != sizeof handle.reserved)
-      throw Error(ExitCode::unavailable, subject, "map", "its owner has sent no handle",
+      throw Error(ExitCode::unavailable, subject, "map", "its owner has sent no valid handle",
                   "run the same version of shmemctl on all hosts");
     std::memcpy(handle.reserved, import.handle.data(), sizeof handle.reserved);
     const cuda::Current current(*device_);
@@ -304,7 +304,7 @@ bool CudaUserBuffers::is_gpu_memory(const void* address) const {
   // This call returns no error for memory that CUDA does not know.
   device_->require(device_->call().pointer_get_attributes(1, &which, &value,
                                                           reinterpret_cast<CUdeviceptr>(address)),
-                   "ask for the kind (cuPointerGetAttributes) of memory of");
+                   "query an address (cuPointerGetAttributes)");
   return type == CU_MEMORYTYPE_DEVICE;
 }
 
@@ -366,7 +366,7 @@ void CudaUserBuffers::start_copy(void* stream, void* to, const void* from, std::
   device_->require(device_->call().memcpy_async(reinterpret_cast<CUdeviceptr>(to),
                                                 reinterpret_cast<CUdeviceptr>(from), size_bytes,
                                                 static_cast<CUstream>(stream)),
-                   "copy memory of", where);
+                   "copy memory", where);
 }
 
 } // namespace shmemctl

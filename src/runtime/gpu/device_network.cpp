@@ -159,7 +159,8 @@ struct ReportText {
 
 ReportText waited(const std::string& attempted, const std::string& message) {
   return {ExitCode::deadline, attempted, "timed out: " + message,
-          "check that PE and this process's threads, or " + raise_timeout()};
+          "check the output of that PE and whether this process's proxy threads run, or " +
+              raise_timeout()};
 }
 
 ReportText describe_wait_report(const WaitReport& report) {
@@ -170,27 +171,29 @@ ReportText describe_wait_report(const WaitReport& report) {
                               report.expected));
   case WaitKind::fifo_result:
     return waited("get a result slot of the proxy",
-                  fmt::format("all {} are in use", report.expected));
+                  fmt::format("all {} slots are in use", report.expected));
   case WaitKind::fifo_reply:
     return waited("receive the proxy's result",
                   fmt::format("result {} is missing", report.expected));
   case WaitKind::fifo_closed:
     return {ExitCode::unavailable, "post a request to the proxy", "the proxy has been stopped",
-            "end all kernels before the runtime"};
+            "wait for all kernels before the runtime ends (shmem_finalize)"};
   case WaitKind::fifo_failed:
     return {ExitCode::unavailable, "perform a request", "the proxy has failed",
             "check the first error of this PE"};
   case WaitKind::qp_publish_turn:
     return waited("post to the QP", "a thread that posted earlier has not published its WQEs");
   case WaitKind::qp_room:
-    return waited("post to the QP", fmt::format("no room for WQE {}, those before {} are complete",
-                                                report.expected, report.seen));
+    return waited("post to the QP",
+                  fmt::format("the send queue has no room for WQE {}; those before {} are complete",
+                              report.expected, report.seen));
   case WaitKind::qp_result:
-    return waited("get a result slot of the QP", fmt::format("all {} are in use", report.expected));
+    return waited("get a result slot of the QP",
+                  fmt::format("all {} slots are in use", report.expected));
   case WaitKind::qp_completion:
     return waited(
         "complete the operations of the QP",
-        fmt::format("WQE {} is not complete, those before {} are", report.expected, report.seen));
+        fmt::format("WQE {} is not complete; those before {} are", report.expected, report.seen));
   case WaitKind::qp_failed: {
     const auto failure = mlx5::Failure::from_word(report.seen);
     if (mlx5::is_no_atomics(failure))

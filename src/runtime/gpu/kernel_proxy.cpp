@@ -12,8 +12,9 @@ ProxyOptions for_kernels(ProxyOptions options) {
   const unsigned threads = kernel_proxy_contexts(options.threads).threads;
   if (threads == 0)
     throw Error(ExitCode::usage, "SHMEMCTL_PROXY_THREADS=" + std::to_string(options.threads), "",
-                "too many: the proxy and staged transfers share " +
-                    std::to_string(max_proxy_threads - staged_contexts) + " contexts",
+                "too many: kernels need a proxy thread of their own, and there are " +
+                    std::to_string(max_proxy_threads - staged_contexts) +
+                    " contexts for both kinds of proxy threads",
                 "set SHMEMCTL_PROXY_THREADS to 5 or less");
   options.threads = threads;
   for (std::uint8_t& ring : options.fifo_of_pe)

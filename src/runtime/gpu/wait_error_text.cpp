@@ -39,8 +39,8 @@ std::string name_of_word(const WaitReport& report) {
   if (report.kind == WaitKind::cell)
     return name_of_cell(report.offset_bytes);
   if (report.offset_bytes == UINT64_MAX)
-    return "a word outside of its heap";
-  return fmt::format("the word at offset {} of its heap", report.offset_bytes);
+    return "a word outside of this PE's heap";
+  return fmt::format("the word at offset {} of this PE's heap", report.offset_bytes);
 }
 
 WaitErrorText waited(const WaitReport& report, int pe, double timeout_s) {
@@ -228,9 +228,10 @@ WaitErrorText describe_wait(const WaitReport& report, int pe, double timeout_s,
                           fmt::format("{} is not a team", static_cast<std::int32_t>(report.seen)),
                           "check what the call that created the team returned");
   case WaitKind::no_such_value:
-    return wrong_argument(
-        report, fmt::format("the call has no value {}", static_cast<std::int32_t>(report.seen)),
-        "pass one of the constants that the call's description names");
+    return wrong_argument(report,
+                          fmt::format("{} is none of the constants of this argument",
+                                      static_cast<std::int32_t>(report.seen)),
+                          "pass one of the constants that the call's description names");
   case WaitKind::calls_differ:
     return differing_calls(report);
   case WaitKind::not_complete:

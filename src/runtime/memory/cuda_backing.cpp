@@ -101,7 +101,7 @@ public:
     access.location.id = device().info().ordinal;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     device().driver().require(device().call().mem_set_access(at, size_bytes_, &access, 1), subject,
-                              "allow access to");
+                              "allow access");
     if (is_mine())
       clear(at);
   }
@@ -111,7 +111,7 @@ private:
   bool is_mine() const { return descriptor_.get() >= 0; }
   void clear(CUdeviceptr at) const {
     device().require(device().call().memset_d8_async(at, 0, size_bytes_, stream_->get()),
-                     "clear memory of");
+                     "clear memory");
     stream_->synchronize();
   }
 
@@ -133,8 +133,8 @@ public:
       throw Error(ExitCode::unavailable, device_->text(), "allocate shareable memory",
                   !info.virtual_memory
                       ? "the driver does not support virtual memory management on it"
-                  : fabric ? "no fabric handles supported"
-                           : "no file descriptor handles supported",
+                  : fabric ? "the driver has no fabric handles for it"
+                           : "the driver has no file descriptor handles for it",
                   fabric ? "set SHMEMCTL_HEAP to auto" : "set SHMEMCTL_HEAP to ipc or host");
     stream_ = std::make_shared<cuda::Stream>(device_);
     properties_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -144,7 +144,7 @@ public:
     properties_.allocFlags.gpuDirectRDMACapable = info.rdma_of_virtual ? 1 : 0;
     device_->require(device_->call().mem_get_allocation_granularity(
                          &granularity_bytes_, &properties_, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
-                     "ask for the size of pages of");
+                     "get the page size");
   }
 
   const char* kind() const override { return "cuda-vmm"; }
@@ -243,7 +243,7 @@ public:
     }
     CUdeviceptr seen = 0;
     device_->driver().require(device_->call().mem_host_get_device_pointer(&seen, at, 0), subject,
-                              "ask for the GPU's address of");
+                              "get its GPU address");
     if (seen != reinterpret_cast<CUdeviceptr>(at))
       throw Error(ExitCode::unavailable, subject, "register",
                   "its GPU address differs from its host address",
@@ -312,8 +312,8 @@ public:
   CudaHostBacking(std::shared_ptr<const cuda::Device> device, std::unique_ptr<HeapBacking> inner)
       : inner_(std::move(inner)) {
     if (!device->info().unified_addressing)
-      throw Error(ExitCode::unavailable, device->text(), "map host memory", "no unified addressing",
-                  "set SHMEMCTL_HEAP to vmm or ipc");
+      throw Error(ExitCode::unavailable, device->text(), "map host memory",
+                  "it does not support unified addressing", "set SHMEMCTL_HEAP to vmm or ipc");
     registrations_ = std::make_shared<Registrations>(std::move(device));
   }
 

@@ -103,10 +103,12 @@ std::optional<Room> require_room(const AvailableMemory& in, HostFileKind kind,
                                  std::size_t size_bytes, std::size_t missing_bytes) {
   std::optional<Room> room = in.now();
   if (room && (room->free_bytes < margin_bytes || room->free_bytes - margin_bytes < missing_bytes))
-    throw Error(ExitCode::unavailable, memory_subject(size_bytes, kind), "commit",
-                fmt::format("{} has {} of memory free, of which {} are kept free", room->limited_by,
-                            size_text(room->free_bytes), size_text(margin_bytes)),
-                "lower SHMEMCTL_SYMMETRIC_SIZE, run fewer PEs on this node, or raise the limit");
+    throw Error(
+        ExitCode::unavailable, memory_subject(size_bytes, kind), "commit",
+        fmt::format("{} has {} of free memory, of which {} must stay free", room->limited_by,
+                    size_text(room->free_bytes), size_text(margin_bytes)),
+        "lower SHMEMCTL_SYMMETRIC_SIZE, run fewer PEs on this node, or raise the limit if a "
+        "control group is named");
   return room;
 }
 
@@ -241,7 +243,7 @@ private:
     struct statvfs system {};
     if (kind_ == HostFileKind::devshm && error == ENOSPC && ::statvfs("/dev/shm", &system) == 0)
       throw Error(ExitCode::unavailable, memory_subject(size_bytes, kind_), "commit",
-                  fmt::format("/dev/shm is full: it holds {}",
+                  fmt::format("/dev/shm is full: its size is {}",
                               format_size_bytes(std::uint64_t{system.f_blocks} * system.f_frsize)),
                   "run mount -o remount,size=50% /dev/shm (docker run --shm-size=16g), set "
                   "SHMEMCTL_HEAP_BACKING=memfd, or lower SHMEMCTL_SYMMETRIC_SIZE");

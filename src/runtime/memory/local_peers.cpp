@@ -307,7 +307,7 @@ private:
     case EINTR:
       return false;
     default:
-      throw system_error("PE " + std::to_string(pes_[slot]), "send memory", errno,
+      throw system_error(exchange_subject, "send to PE " + std::to_string(pes_[slot]), errno,
                          "run again; if it persists, report it as a bug in shmemctl");
     }
   }
@@ -335,8 +335,8 @@ private:
     throw Error(ExitCode::deadline, exchange_subject,
                 fmt::format("wait for PE{} {}", count == 1 ? "" : "s", join(names, ", ")),
                 "timed out",
-                "check the output of those PEs; all PEs of a node must run in one network "
-                "namespace (container); or " +
+                "check the output of those PEs, run all PEs of a node in one network namespace "
+                "(container), or " +
                     raise_timeout());
   }
 

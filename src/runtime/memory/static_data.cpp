@@ -452,8 +452,8 @@ StaticDataRegion::StaticDataRegion(HeapBacking& backing) : impl_(std::make_uniqu
   handle_forks();
   if (Sysroot().list("/proc/self/task").size() > 1)
     log(LogLevel::warning, "memory",
-        "other threads run while global variables become symmetric: what they write to them just "
-        "now may be lost; call shmem_init before threads are started");
+        "other threads run while global variables become symmetric: their writes to these "
+        "variables may be lost; call shmem_init before starting threads");
   impl_->pages.emplace(impl_->program.layout, backing);
 }
 

@@ -69,9 +69,9 @@ void SymmetricRegion::grow(std::size_t more_bytes, const Deadline& deadline) {
   const std::size_t room_bytes = own.stride_bytes - own.committed_bytes;
   if (more_bytes > room_bytes)
     throw Error(ExitCode::unavailable, "region '" + own.name + "'", "grow",
-                fmt::format("{} more do not fit after {} of {}", format_size_bytes(more_bytes),
+                fmt::format("{} of its {} are in use, and {} more do not fit",
                             format_size_bytes(own.committed_bytes),
-                            format_size_bytes(own.stride_bytes)),
+                            format_size_bytes(own.stride_bytes), format_size_bytes(more_bytes)),
                 "raise SHMEMCTL_SYMMETRIC_SIZE");
   if (more_bytes == 0)
     return;

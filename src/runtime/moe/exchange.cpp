@@ -145,7 +145,7 @@ void Exchange::require_order(const char* call, const std::string& refused) const
 void Exchange::make_plan(std::byte* plan, std::int32_t tokens, const std::int32_t* experts,
                          void* stream) {
   if (config_.is_low_latency())
-    throw wrong_call("plan", "each dispatch of low latency makes its own",
+    throw wrong_call("plan", "in low latency each dispatch makes its own plan",
                      "omit this call, or make the exchange for high throughput");
   require_tokens(tokens);
   launched(launch_plan(plan, tokens, experts, stream));
@@ -165,7 +165,7 @@ void Exchange::dispatch(std::byte* plan, const TokenInput& input, Phases phases,
 void Exchange::pack(std::byte* plan, void* stream) {
   if (!config_.by_expert)
     throw wrong_call("rows by expert", "the exchange orders rows by source rank",
-                     "make the exchange with rows by expert");
+                     "make the exchange with the layout SHMEMCTL_MOE_BY_EXPERT");
   launched(launch_pack(gpu_.job(),
                        {config_.shape, config_.scales(), low_latency(),
                         in<std::int32_t>(plan, plan_layout_.counts), packed(plan),

@@ -186,7 +186,7 @@ api::InitRequest init_request(unsigned int flags, const nvshmemx_init_attr_t* at
       NVSHMEMX_INIT_WITH_UNIQUEID | NVSHMEMX_INIT_WITH_MPI_COMM | NVSHMEMX_INIT_WITH_SHMEM;
   if ((flags & (NVSHMEMX_INIT_WITH_UNIQUEID | NVSHMEMX_INIT_WITH_MPI_COMM)) != 0 && !attr)
     throw nvshmem::wrong_use("nvshmemx_init_attr", "read its attributes", "attr is NULL",
-                             "pass an nvshmemx_init_attr_t with what the flags announce");
+                             "pass an nvshmemx_init_attr_t that holds what the flags name");
   if (const unsigned int ways = flags & given; (ways & (ways - 1)) != 0)
     throw nvshmem::wrong_use("nvshmemx_init_attr", "choose how PEs find each other",
                              "several flags are given", "give one NVSHMEMX_INIT_WITH_ flag");

@@ -78,12 +78,12 @@ const Driver& driver() {
 }
 
 constexpr const char* refused_fix =
-    "look for an earlier failure of this GPU, and check that the module belongs to the GPU of "
+    "check for an earlier failure of this GPU, and that the module was loaded on the GPU of "
     "this PE";
 
 Error refused(const std::string& attempted, const std::string& message,
               const std::string& fix = refused_fix) {
-  return {ExitCode::unavailable, "job of a module's kernels", attempted, message, fix};
+  return {ExitCode::unavailable, "device state of a module's kernels", attempted, message, fix};
 }
 
 /// The address of the __constant__ on this PE's device. Throws Error.
@@ -93,8 +93,8 @@ void* address_of(nvshmemi_locate_job locate) {
   const cudaError_t result = locate(&address, &size);
   if (result == cudaSuccess && size != sizeof(DeviceJob))
     throw Error(ExitCode::usage, "libnvshmem_device.a", "use",
-                "its kernels expect a job of " + std::to_string(size) +
-                    " bytes, and this library's has " + std::to_string(sizeof(DeviceJob)),
+                "its kernels expect a device state of " + std::to_string(size) +
+                    " bytes, and the host library's has " + std::to_string(sizeof(DeviceJob)),
                 "link libnvshmem_host.a and libnvshmem_device.a of the same installation");
   if (result != cudaSuccess)
     throw refused("find", cuda_error_text(result), fix_of_cuda_error(result, refused_fix));
@@ -144,8 +144,8 @@ bool add_owner(Owner owner, CUresult (*get_global)(CUdeviceptr*, size_t*, Owner,
     return false;
   if (size != sizeof(DeviceJob))
     throw Error(ExitCode::usage, "module", "use",
-                "its kernels expect a job of " + std::to_string(size) +
-                    " bytes, and this library's has " + std::to_string(sizeof(DeviceJob)),
+                "its kernels expect a device state of " + std::to_string(size) +
+                    " bytes, and the host library's has " + std::to_string(sizeof(DeviceJob)),
                 "compile the module with the headers that came with the library");
   add(place);
   return true;
@@ -205,9 +205,10 @@ void require_own_device(PeGpu& gpu) {
   const int current = current_device();
   if (current >= 0 && current != gpu.info().device)
     throw Error(ExitCode::usage, "GPU " + std::to_string(current), "use",
-                "it is the calling thread's current device, but this PE's is GPU " +
+                "it is the calling thread's current device, but this PE uses GPU " +
                     std::to_string(gpu.info().device),
-                "call cudaSetDevice before nvshmem_init, or name the same device after it");
+                "call cudaSetDevice(" + std::to_string(gpu.info().device) +
+                    ") in this thread, or choose the other GPU before nvshmem_init");
 }
 
 } // namespace shmemctl::nvshmem

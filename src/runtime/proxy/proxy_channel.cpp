@@ -20,14 +20,15 @@ void require_legal(const ProxyOptions& options) {
     throw Error(ExitCode::usage, "proxy FIFO", "",
                 "invalid capacity of " + std::to_string(options.capacity) +
                     " slots: it must be a power of two from 2 to 2^24",
-                "choose such a capacity");
+                "choose a power of two in that range");
   const ProxyDrainLimits& limits = options.limits;
   if (limits.batch < 1 || limits.batch > ProxyTraits::largest_batch || limits.publish_every < 1 ||
       limits.publish_every > options.capacity)
     throw Error(ExitCode::usage, "proxy batch", "",
-                "invalid size: a batch has 1 to 32 requests, and credits return every 1 to "
-                "capacity requests",
-                "choose a number in that range");
+                "invalid limits: a batch of " + std::to_string(limits.batch) +
+                    " requests, and credits returned every " +
+                    std::to_string(limits.publish_every) + " requests",
+                "choose 1 to 32 requests, and 1 to " + std::to_string(options.capacity));
 }
 
 } // namespace
@@ -105,7 +106,7 @@ std::string ProxyMemory::blocked_by() const {
   if (open > 0 && !filled)
     return "request " + number + " was reserved and never filled: its producer has died or hangs";
   return "the proxy thread has not taken request " + number + ", and " + std::to_string(open) +
-         " wait: it has died or gets no processor";
+         " requests wait: the thread has died or gets no CPU";
 }
 
 namespace {
@@ -131,14 +132,14 @@ Error bad_rings(const std::string& problem) {
 /// The options, with missing ones filled in.
 ProxyOptions completed(ProxyOptions options, std::size_t n_pes) {
   if (options.threads < 1 || options.threads > max_proxy_threads)
-    throw bad_rings("invalid number: " + std::to_string(options.threads));
+    throw bad_rings("invalid count: " + std::to_string(options.threads));
   if (options.fifo_of_pe.empty())
     for (std::size_t pe = 0; pe < n_pes; ++pe)
       options.fifo_of_pe.push_back(static_cast<std::uint8_t>(pe % options.threads));
   if (options.fifo_of_pe.size() != n_pes ||
       std::any_of(options.fifo_of_pe.begin(), options.fifo_of_pe.end(),
                   [&](std::uint8_t ring) { return ring >= options.threads; }))
-    throw bad_rings("not every PE has one");
+    throw bad_rings("the FIFOs of the PEs do not match these threads");
   return options;
 }
 

@@ -22,7 +22,7 @@ const std::byte* at(const void* base, std::size_t offset_bytes) {
 }
 
 std::string text(const ActiveSetArguments& arguments) {
-  return "the active set (" + std::to_string(arguments.start) + ", " +
+  return "active set (" + std::to_string(arguments.start) + ", " +
          std::to_string(arguments.log_stride) + ", " + std::to_string(arguments.n_pes) + ")";
 }
 

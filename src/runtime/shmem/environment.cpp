@@ -70,9 +70,9 @@ std::map<std::string, std::string> specified_options(const Environment& environm
   if (size && !size->empty() && !environment.contains("SHMEMCTL_SYMMETRIC_SIZE")) {
     const auto bytes = parse_symmetric_size(*size);
     if (!bytes)
-      throw Error(ExitCode::usage, "SHMEM_SYMMETRIC_SIZE", "",
-                  "'" + printable(*size) + "' is not a size",
-                  "write a number, with a suffix k, m, g or t for powers of 1024");
+      throw Error(
+          ExitCode::usage, "SHMEM_SYMMETRIC_SIZE", "", "'" + printable(*size) + "' is not a size",
+          "write a number of bytes, or one with the suffix k, m, g or t for powers of 1024");
     // The heap may be larger than requested, and our heaps cannot be empty.
     options["SYMMETRIC_SIZE"] =
         std::to_string(std::max<std::uint64_t>(*bytes, smallest_heap_bytes));

@@ -79,7 +79,7 @@ int returned(const Body& body) {
 template <class T>
 T& require(T* pointer, const char* name) {
   if (!pointer)
-    throw api::wrong_use(name, "", "NULL", "pass an object");
+    throw api::wrong_use(name, "", "it is NULL", "pass the address of an object");
   return *pointer;
 }
 
@@ -118,7 +118,7 @@ void require_size(const T& given, const char* name) {
   if (given.struct_bytes < first_bytes<T> || given.struct_bytes > sizeof(T))
     throw api::wrong_use(
         name, "",
-        fmt::format("struct_bytes is {}, and the library knows {} to {}", given.struct_bytes,
+        fmt::format("struct_bytes is {}, and the library supports {} to {}", given.struct_bytes,
                     first_bytes<T>, sizeof(T)),
         "initialize it by its _INIT macro, and compile with the headers that came with the "
         "library");
@@ -174,7 +174,7 @@ Checked checked(const shmemctl_moe_config_t* given, const World& world, const Pe
   config.num_sms = user.num_sms;
   config.rank_timeout_us = user.rank_timeout_us;
   if (!low && partial)
-    throw api::wrong_use("combine", "", "high throughput adds up the outputs of ranks",
+    throw api::wrong_use("combine", "", "SHMEMCTL_MOE_PARTIAL is for low latency",
                          "leave it SHMEMCTL_MOE_WEIGHTED, or use SHMEMCTL_MOE_LOW_LATENCY");
   if (config.by_expert && (!low || partial))
     throw api::wrong_use("layout", "", "rows by expert are for low latency and a weighted combine",
@@ -182,16 +182,20 @@ Checked checked(const shmemctl_moe_config_t* given, const World& world, const Pe
   if (config.power_scales && config.format == moe::Format::bf16)
     throw api::wrong_use("scales", "", "BF16 has none", "use SHMEMCTL_MOE_SCALES_FLOAT");
   if (user.num_sms < 0 || user.reserved != 0)
-    throw api::wrong_use("num_sms", "", "it is negative, or what follows it is not 0",
+    throw api::wrong_use("num_sms", "",
+                         "it is negative, or the member `reserved` after it is not 0",
                          "initialize the configuration by SHMEMCTL_MOE_CONFIG_INIT");
   if (!(user.rank_timeout_us >= 0 && user.rank_timeout_us <= 1e12) ||
       (user.rank_timeout_us > 0 && !low))
-    throw api::wrong_use("rank_timeout_us", "", "it is from 0 to 1e12, and of low latency",
-                         "leave it 0");
+    throw api::wrong_use(
+        "rank_timeout_us", "",
+        "it is not a time from 0 to 1e12, or the mode is high throughput, which has none",
+        "leave it 0, or use SHMEMCTL_MOE_LOW_LATENCY and a time from 0 to 1e12");
   if (user.node_ranks < 0 || (user.node_ranks > 0 && n % user.node_ranks != 0))
-    throw api::wrong_use("node_ranks", "",
-                         fmt::format("{} ranks are not nodes of {}", n, user.node_ranks),
-                         "use 0, or a divisor of the number of PEs");
+    throw api::wrong_use(
+        "node_ranks", "",
+        fmt::format("{} ranks cannot be divided into nodes of {}", n, user.node_ranks),
+        "use 0, or a divisor of the number of PEs");
   config.node_ranks = user.node_ranks > 0 ? user.node_ranks : n;
   moe::validate(config.shape, config.format);
   all.path = moe::choose_moe_path(config, gpu.paths_by_pe());
@@ -200,7 +204,7 @@ Checked checked(const shmemctl_moe_config_t* given, const World& world, const Pe
     throw moe::error_of(*broken);
   if (const std::string reason = moe::exchange_cannot(gpu, config, all.path); !reason.empty())
     throw Error(ExitCode::unavailable, "MoE on GPUs", "create an exchange", reason,
-                "call shmemx_gpu_path() for each PE, and run shmemctl doctor");
+                "check with shmemx_gpu_path which PEs kernels reach, and run shmemctl doctor");
   return all;
 }
 
@@ -246,9 +250,10 @@ void require_agreement(World& world, std::uint64_t mine, const std::optional<Err
   if (failure)
     throw Error(*failure);
   if (absent >= 0)
-    throw api::wrong_use("shmemctl_moe_create", "create an exchange",
-                         fmt::format("PE {} could not, and its own error says why", absent),
-                         fmt::format("check the output of PE {}", absent));
+    throw api::wrong_use(
+        "shmemctl_moe_create", "create an exchange",
+        fmt::format("PE {} has refused its arguments; its own error says why", absent),
+        fmt::format("check the output of PE {}", absent));
   if (other >= 0)
     throw api::wrong_use("shmemctl_moe_create", "create an exchange",
                          fmt::format("PE {} has another configuration, or its workspace at another "
@@ -338,7 +343,7 @@ std::int32_t tokens_of(const shmemctl_moe_plan& plan, const char* call, const ch
 void require_tokens(std::int32_t given, std::int32_t planned) {
   if (given != planned)
     throw api::wrong_use("num_tokens", "",
-                         fmt::format("{}, and the plan is for {}", given, planned),
+                         fmt::format("it is {}, and the plan is for {} tokens", given, planned),
                          "pass the tokens whose experts the plan was made for");
 }
 

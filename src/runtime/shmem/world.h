@@ -136,8 +136,8 @@ void require_comparison(int cmp);
 /// The context of a call. Throws Error (usage) for SHMEM_CTX_INVALID.
 inline shmemctl_context& checked(shmem_ctx_t context) {
   if (!context)
-    throw wrong_use("SHMEM_CTX_INVALID", "communicate on", "it is no context",
-                    "make one by shmem_ctx_create and look at what that returns");
+    throw wrong_use("SHMEM_CTX_INVALID", "communicate", "it is not a context",
+                    "create one with shmem_ctx_create, and check what that returns");
   return *context;
 }
 /// Converts PE `pe` of the context's team to its number in the world. Throws Error (usage) if the

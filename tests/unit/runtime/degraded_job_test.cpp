@@ -91,7 +91,7 @@ TEST(DegradedJob, ALostPeIsExcludedAndNamed) {
   };
   for (const Case& lost :
        {Case{Presence::gone, "its process is gone", 0},
-        Case{Presence::silent, "does not answer for 2 s: it is stopped", 0},
+        Case{Presence::silent, "has not answered for 2 s: it is stopped", 0},
         Case{Presence::answers, "it is late: its process answers", timeout_s / 2}}) {
     Lives lives;
     std::atomic<bool> over{false};

@@ -88,7 +88,7 @@ TEST(FailureDetectorLink, GarbageEndsIt) {
   pair.near.send_all(bytes.data(), bytes.size(), Deadline::after(std::chrono::seconds(60)));
   Ending ending;
   EXPECT_EQ(receive_all(far, ending).size(), 1U);
-  EXPECT_EQ(ending, "it sent bytes that are no message");
+  EXPECT_EQ(ending, "it sent a malformed message");
 }
 
 TEST(FailureDetectorLink, SendingToAClosedPeerKeepsItsLastMessageReadable) {

@@ -284,14 +284,14 @@ TEST_P(FailureDetectorOver, GiveUpNamesTheEndOfTheChainEverywhere) {
     FAIL() << "give_up() returned";
   } catch (const Error& error) {
     EXPECT_EQ(error.message(),
-              "barrier: cannot finish: PE 4 (host a) is in phase heap and waits for nobody");
+              "barrier: cannot finish: PE 4 (host a) is in phase heap and waits for no other PE");
     EXPECT_EQ(error.code(), ExitCode::deadline);
   }
   for (const auto& failure_detector : detectors) {
     const std::optional<Error> error = failure_of(*failure_detector);
     ASSERT_TRUE(error);
     EXPECT_EQ(error->message(),
-              "job: cannot continue: PE 4 (host a) is in phase heap and waits for nobody");
+              "job: cannot continue: PE 4 (host a) is in phase heap and waits for no other PE");
     EXPECT_EQ(error->code(), ExitCode::deadline);
   }
 }
@@ -319,7 +319,7 @@ TEST(FailureDetector, GiveUpOfAllAtOnceNamesOneCulprit) {
       });
   for (std::thread& main : mains)
     main.join();
-  EXPECT_EQ(culprits.count("PE 9 (host b) is in phase heap and waits for nobody"), 15U);
+  EXPECT_EQ(culprits.count("PE 9 (host b) is in phase heap and waits for no other PE"), 15U);
   EXPECT_TRUE(failure_of(*detectors[9]));
 }
 

@@ -120,7 +120,7 @@ TEST(RootCause, ALatePeIsAskedAgain) {
     return job.asker()(pe, about, limit_s);
   };
   EXPECT_EQ(follow_chain(job.state, late, 2).message,
-            "PE 2 (host a) is in phase heap and waits for nobody");
+            "PE 2 (host a) is in phase heap and waits for no other PE");
 }
 
 TEST(RootCause, TheEndOfTheChainIsNamed) {
@@ -129,7 +129,7 @@ TEST(RootCause, TheEndOfTheChainIsNamed) {
   job.add(4, "teams", 2);
   job.add(2, "heap", -1);
   const Failure failure = follow_chain(job.state, job.asker(), 1);
-  EXPECT_EQ(failure.message, "PE 2 (host a) is in phase heap and waits for nobody");
+  EXPECT_EQ(failure.message, "PE 2 (host a) is in phase heap and waits for no other PE");
   EXPECT_EQ(failure.pe, 2);
   EXPECT_EQ(job.asked, (std::vector<int>{1, 4, 2}));
 }
@@ -150,24 +150,23 @@ TEST(RootCause, FindsCycles) {
 
 /// A PE whose put does not complete, and one that waits in a barrier for it, are not a cycle.
 TEST(RootCause, NamesAStuckNetworkAndNotThePeer) {
-  const std::string words =
-      " is in phase put and waits for its network: what it has under way with ";
+  const std::string words = " is in phase put and waits for its network: its operations with ";
   FakeJob job(8);
   job.add_by_network(1, "put", 0);
   const Failure failure = follow_chain(job.state, job.asker(), 1);
-  EXPECT_EQ(failure.message, "PE 1 (host b)" + words + "PE 0 (host a) does not complete");
+  EXPECT_EQ(failure.message, "PE 1 (host b)" + words + "PE 0 (host a) do not complete");
   EXPECT_EQ(failure.pe, 1);
   job.add(2, "put", 1);
   EXPECT_EQ(follow_chain(job.state, job.asker(), 2).message, failure.message);
   job.add_by_network(1, "put", 5);
   job.add(5, "compute", -1); // PE 5 need not do anything for the operation
   EXPECT_EQ(follow_chain(job.state, job.asker(), 2).message,
-            "PE 1 (host b)" + words + "PE 5 (host b) does not complete");
+            "PE 1 (host b)" + words + "PE 5 (host b) do not complete");
   job.add_by_network(1, "put", 7); // PE 7 is silent: that is the cause
   EXPECT_EQ(follow_chain(job.state, job.asker(), 2).pe, 7);
   job.add_by_network(1, "put", -1);
   EXPECT_EQ(follow_chain(job.state, job.asker(), 2).message,
-            "PE 1 (host b)" + words + "other PEs does not complete");
+            "PE 1 (host b)" + words + "other PEs do not complete");
 }
 
 TEST(RootCause, OnesOwnNetworkIsNamed) {
@@ -177,15 +176,15 @@ TEST(RootCause, OnesOwnNetworkIsNamed) {
   job.add(1, "sync", 0, 1);
   job.add(2, "sync", 0, 1);
   EXPECT_EQ(follow_chain(job.state, job.asker(), 2).message,
-            "PE 0 (host a) is in phase put and waits for its network: what it has under way with "
-            "PE 2 (host a) does not complete");
+            "PE 0 (host a) is in phase put and waits for its network: its operations with "
+            "PE 2 (host a) do not complete");
   // A wait of another kind for another PE.
   EXPECT_EQ(follow_chain(job.state, job.asker(), 1).message,
             "PE 0 (host a) and PE 1 (host b) wait for each other");
   job.state.set_waiting_for(-1, true);
   EXPECT_EQ(query_all_pes(job.state, job.asker()).message,
-            "PE 0 (host a) is in phase put and waits for its network: what it has under way with "
-            "other PEs does not complete");
+            "PE 0 (host a) is in phase put and waits for its network: its operations with "
+            "other PEs do not complete");
 }
 
 TEST(RootCause, InOnePhaseAnIdlePeTakesPrecedenceOverAStuckNetwork) {
@@ -207,7 +206,7 @@ TEST(RootCause, AVeryLongChainEnds) {
   const Failure failure = follow_chain(job.state, job.asker(), 1);
   EXPECT_EQ(job.asked.size(), 16U);
   EXPECT_EQ(failure.message, "PE 16 (host a) is in phase state and waits for PE 17 (host b), "
-                             "who waits for others");
+                             "which waits for other PEs");
 }
 
 TEST(RootCause, AChainThatEndsAtItsLastHop) {
@@ -216,7 +215,7 @@ TEST(RootCause, AChainThatEndsAtItsLastHop) {
     job.add(pe, "state", pe + 1);
   job.add(16, "heap", -1);
   EXPECT_EQ(follow_chain(job.state, job.asker(), 1).message,
-            "PE 16 (host a) is in phase heap and waits for nobody");
+            "PE 16 (host a) is in phase heap and waits for no other PE");
 }
 
 TEST(RootCause, AnInvalidPeIsIgnored) {
@@ -268,7 +267,7 @@ TEST(RootCause, InOnePhaseTheIdleOneIsNamed) {
   for (int pe = 1; pe < 6; ++pe)
     job.add(pe, "c", pe == 3 ? -1 : 0);
   EXPECT_EQ(query_all_pes(job.state, job.asker()).message,
-            "PE 3 (host b) is in phase c and waits for nobody");
+            "PE 3 (host b) is in phase c and waits for no other PE");
 }
 
 TEST(RootCause, InOnePhaseACircleIsNamed) {

@@ -64,7 +64,7 @@ TEST(BufferCheck, WrongDataIsAnErrorThatNamesTheFirstWrongByte) {
                                       "PE 1: at offset 221 of the buffer expected 5c, found a3"),
       std::string::npos)
       << report.findings[0].message;
-  EXPECT_EQ(buffers_line(verdict), "registered buffers: x 1 of 2 pairs differ\n");
+  EXPECT_EQ(buffers_line(verdict), "registered buffers: x 1 of 2 pairs got wrong data\n");
 }
 
 TEST(BufferCheck, MemoryThatCannotBeRegisteredIsAWarningAndNoVerdict) {

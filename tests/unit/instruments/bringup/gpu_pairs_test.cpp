@@ -77,7 +77,7 @@ TEST(GpuPairs, DescribesAFailure) {
             "put of 16385 bytes from PE 2 to PE 1 by gpu: at offset 7 expected 0a, found a5 (seen "
             "by a kernel of PE 1)");
   EXPECT_EQ(words(kernel_check::put_signal, {Result::nothing_arrived, 8, 0, 1, 0}),
-            "put-signal of 8 bytes from PE 2 to PE 1 by gpu (the signal did not come)");
+            "put-signal of 8 bytes from PE 2 to PE 1 by gpu (the signal did not arrive)");
   EXPECT_EQ(words(kernel_check::fetch_add, {Result::wrong, 8, 0, 5, 0x12}),
             "fetch-add of 8 bytes from PE 1 to PE 2 by gpu: at offset 0 expected "
             "0000000000000005, found 0000000000000012 (seen by a kernel of PE 1)");
@@ -151,9 +151,9 @@ TEST(GpuPairs, NicsThatDoNotReachGpuMemoryAreAFinding) {
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].id, "gpu-memory-staged");
   EXPECT_EQ(findings[0].severity, Severity::warning);
-  EXPECT_NE(findings[0].message.find(
-                "memory of the host: ibrc: PE 1: mlx5_0: dma-buf: Operation not supported"),
-            std::string::npos);
+  EXPECT_NE(
+      findings[0].message.find("host memory: ibrc: PE 1: mlx5_0: dma-buf: Operation not supported"),
+      std::string::npos);
   EXPECT_NE(findings[0].fix.find("--only dma-buf,nvidia-peermem"), std::string::npos);
   EXPECT_TRUE(findings_of("GPUDirect RDMA by dma-buf over ibrc").empty());
   EXPECT_TRUE(findings_of("staged: SHMEMCTL_GPUDIRECT=off").empty());

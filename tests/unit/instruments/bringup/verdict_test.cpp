@@ -299,14 +299,15 @@ TEST(Report, OneRowPerTransportAndOperation) {
   ASSERT_EQ(report.results.size(), 10U);
   EXPECT_EQ(report.results[0].case_name, "bringup.put");
   EXPECT_EQ(report.results[0].status, RowStatus::fail);
-  EXPECT_EQ(report.results[0].reason, "1 of 8 pairs differ: 2>3");
+  EXPECT_EQ(report.results[0].reason, "1 of 8 pairs got wrong data: 2>3");
   EXPECT_EQ(report.results[1].verified, Verified::passed);
   EXPECT_EQ(report.results[1].reason, "8 pairs");
   EXPECT_EQ(report.results[5].status, RowStatus::skip);
   ASSERT_EQ(report.findings.size(), 2U);
   EXPECT_EQ(report.findings[0].id, "pair-unreachable");
   EXPECT_NE(report.findings[0].message.find("8 pairs"), std::string::npos);
-  EXPECT_NE(report.findings[0].message.find("shm: different nodes"), std::string::npos);
+  EXPECT_NE(report.findings[0].message.find("shm from PE 0 to PE 2: different nodes"),
+            std::string::npos);
   EXPECT_EQ(report.findings[1].id, "pair-corrupt");
   EXPECT_EQ(report.findings[1].subject, "PE 2 to PE 3");
   report.phases = {{"heap", 1.25, 3}};
@@ -338,7 +339,7 @@ TEST(Report, AnUnfinishedCheckReportsItsProgress) {
   add_unfinished("shm", 2, 8, report);
   ASSERT_EQ(report.results.size(), 5U);
   EXPECT_EQ(report.results[0].verified, Verified::unchecked);
-  EXPECT_EQ(report.results[0].reason, "the run ended in round 3 of 8");
+  EXPECT_EQ(report.results[0].reason, "the run ended during round 3 of 8, before the verdict");
 }
 
 } // namespace

@@ -39,7 +39,7 @@ TEST(PmiEnvironment, MissingOrWrongRanksAreNamed) {
   EXPECT_EQ(identity_refusal({{"PMI_RANK", "0"}}), "2: PMI_SIZE: not set");
   EXPECT_EQ(identity_refusal({{"PMI_SIZE", "2"}}), "2: PMI_RANK: not set");
   EXPECT_EQ(identity_refusal({{"PMI_SIZE", "2"}, {"PMI_RANK", "2"}}),
-            "2: PMI_RANK: \"2\" is not a number from 0 to 1");
+            "2: PMI_RANK: \"2\" is not an integer from 0 to 1");
   for (const char* size : {"0", "-1", "two", "1e3", "99999999999999999999", "4294967296", "2;"})
     EXPECT_NE(identity_refusal({{"PMI_SIZE", size}, {"PMI_RANK", "0"}}).find("PMI_SIZE: \""),
               std::string::npos)

@@ -102,7 +102,7 @@ TEST(UidCollectiveFaults, ALeavingPeIsNamedToAll) {
   });
   EXPECT_FALSE(errors[4]);
   errors.erase(errors.begin() + 4);
-  expect_all(errors, ExitCode::unavailable, {"PE 4 left the job before its end"});
+  expect_all(errors, ExitCode::unavailable, {"PE 4 left the job before the job ended"});
 }
 
 TEST(UidCollectiveFaults, AnAbortTellsEveryPeTheReason) {

@@ -178,7 +178,7 @@ TEST(UidFaults, AnotherJobsIdIsRejectedWithThatReason) {
     FAIL() << "it joined";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_NE(error.message().find("belongs to another job"), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("has another secret"), std::string::npos) << error.message();
     EXPECT_NE(error.message().find(other.addresses[0].text()), std::string::npos);
   }
 }
@@ -194,8 +194,8 @@ TEST(UidFaults, AnotherVersionIsRefusedWithBothVersions) {
   const FrameReader response = await_from_rendezvous(other, soon());
   ASSERT_EQ(response.header().kind, FrameKind::failure);
   const std::string text = FailureReport::decode(response.payload()).value().text;
-  EXPECT_NE(text.find("speaks version 4"), std::string::npos) << text;
-  EXPECT_NE(text.find("the PE version 9"), std::string::npos) << text;
+  EXPECT_NE(text.find("uses version 4"), std::string::npos) << text;
+  EXPECT_NE(text.find("connects uses version 9"), std::string::npos) << text;
 }
 
 /// All that a PE has sent to the rendezvous, replayed by a peer that has recorded it.

@@ -101,7 +101,7 @@ TEST(VmmFaults, EachFailureIsSaidAndLeavesNothing) {
       {"cuMemsetD8Async:1:719", "clear"},
       {"cuStreamSynchronize:1:719", "wait for a stream"},
       {"cuStreamCreateWithPriority:1:2", "stream"},
-      {"cuMemGetAllocationGranularity:1:1", "size of pages"},
+      {"cuMemGetAllocationGranularity:1:1", "page size"},
   };
   for (const auto& [fault, words] : faults) {
     ForkedPes one(1, [&, fault = fault, words = words](int) { // the driver counts its calls

@@ -111,7 +111,7 @@ TEST(CudaDriver, ADeviceBeyondTheLastIsAUsageError) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     EXPECT_NE(error.message().find("GPU 7"), std::string::npos) << error.message();
-    EXPECT_NE(error.message().find("only 2 GPUs are visible"), std::string::npos)
+    EXPECT_NE(error.message().find("the number of visible GPUs is 2"), std::string::npos)
         << error.message();
   }
 }

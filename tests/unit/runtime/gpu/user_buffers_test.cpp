@@ -88,7 +88,7 @@ TEST(GpuBuffersRefused, ManagedOrOfAnotherGpuOrNotAllocated) {
                  {"memory of GPU " + std::to_string(other), "this PE uses GPU"});
     const VirtualMemory small(device_of(runtime), 1, 2 << 20);
     expect_words(error_of([&] { buffers.add(small.data() + (1 << 20), 2 << 20); }),
-                 {"not allocated from byte 1048576 on"});
+                 {"only its first 1048576 bytes are allocated"});
     void* const heap = runtime.gpu()->allocate(4096);
     expect_words(error_of([&] { buffers.add(heap, 100); }), {"symmetric heap"});
     return {};

@@ -36,12 +36,12 @@ void expect_words(const WaitReport& report, ExitCode code, const std::vector<std
 TEST(WaitErrorText, AWordOfTheHeapHasItsOffset) {
   expect_words(report_of(WaitKind::word, 1, 12, 11, 4096), ExitCode::deadline,
                {"wait for PE 1", "timed out after 2 s",
-                "the word at offset 4096 of its heap is 11, expected 12",
+                "the word at offset 4096 of this PE's heap is 11, expected 12",
                 "check the output of PE 1"});
 }
 TEST(WaitErrorText, AWordOfOtherMemoryHasNone) {
   expect_words(report_of(WaitKind::word, -1, 12, 11), ExitCode::deadline,
-               {"wait for another PE", "a word outside of its heap is 11, expected 12"});
+               {"wait for another PE", "a word outside of this PE's heap is 11, expected 12"});
 }
 
 /// The most common one: a PE that did not arrive at a barrier.
@@ -134,7 +134,7 @@ TEST(WaitErrorText, WrongArgumentsAreNamedAsNvshmemNamesThem) {
   expect_call(WaitKind::no_such_team, DeviceCall::maxloc_reduce, DeviceArgument::team, 63,
               minus_one, {"call NVSHMEM's maxloc_reduce", "team is wrong: -1 is not a team"});
   expect_call(WaitKind::no_such_value, DeviceCall::signal_op, DeviceArgument::operation, 0, 5,
-              {"sig_op is wrong: the call has no value 5", "constants"});
+              {"sig_op is wrong: 5 is none of the constants", "constants"});
   expect_call(WaitKind::no_such_value, DeviceCall::wait_until, DeviceArgument::comparison, 0, 6,
               {"call NVSHMEM's wait_until", "cmp is wrong"});
   const auto get_nbi = static_cast<std::uint64_t>(DeviceCall::get_nbi);

@@ -141,7 +141,7 @@ TEST(MemoryFaults, MoreMemoryThanThereIsIsRefusedBeforeAnyIsTaken) {
       }
     });
     EXPECT_EQ(end.rfind("1024T of shared memory (", 0), 0u) << end;
-    EXPECT_NE(end.find(" of memory free, of which 64M are kept free | lower "
+    EXPECT_NE(end.find(" of free memory, of which 64M must stay free | lower "
                        "SHMEMCTL_SYMMETRIC_SIZE, run fewer PEs on this node"),
               std::string::npos)
         << end;
@@ -159,7 +159,7 @@ TEST(MemoryFaults, AFullDevShmIsNamed) {
   if (skipped(end))
     GTEST_SKIP() << end;
   EXPECT_EQ(end,
-            "2M of shared memory (/dev/shm): cannot commit: /dev/shm is full: it holds 3M | run "
+            "2M of shared memory (/dev/shm): cannot commit: /dev/shm is full: its size is 3M | run "
             "mount -o remount,size=50% /dev/shm (docker run --shm-size=16g), set "
             "SHMEMCTL_HEAP_BACKING=memfd, or lower SHMEMCTL_SYMMETRIC_SIZE");
 }

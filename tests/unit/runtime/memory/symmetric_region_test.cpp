@@ -122,8 +122,9 @@ TEST(SymmetricRegion, DoesNotGrowBeyondItsStride) {
     region.grow(step_bytes + 1, in_seconds(1));
     FAIL() << "grown";
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(),
-              "region 'internal': cannot grow: 2097153 more do not fit after 2M of 4M");
+    EXPECT_EQ(
+        error.message(),
+        "region 'internal': cannot grow: 2M of its 4M are in use, and 2097153 more do not fit");
   }
   EXPECT_EQ(region.size_bytes(), step_bytes);
   region.grow(step_bytes, in_seconds(1));
