@@ -58,7 +58,8 @@ std::size_t size_flag(const std::string& flag, const std::string& text) {
     return 0;
   const std::optional<std::uint64_t> size_bytes = parse_size_bytes(text);
   if (!size_bytes || *size_bytes == 0)
-    throw bad(flag + " " + printable(text) + " is not a size", "write 8, 4K, 2M or 1G");
+    throw bad(flag + " " + printable(text) + " is not a size",
+              "pass a size above 0, such as 8, 4K, 2M or 1G");
   return *size_bytes;
 }
 
@@ -142,7 +143,8 @@ Sweep sweep_of(const BenchFlags& flags, std::pair<int, int> pair = {0, 1}) {
       sweep.traffic = traffic;
   if (flags.traffic == "matrix") {
     if (!flags.pes.empty())
-      throw bad("--traffic matrix measures every pair of PEs", "omit --pair");
+      throw bad("--pair cannot be combined with --traffic matrix, which measures every pair of PEs",
+                "omit --pair");
     sweep.traffic = Traffic::pair;
     sweep.matrix = true;
   }
@@ -386,18 +388,19 @@ ExitCode list(const Context& context, const BenchFlags& flags) {
 /// Steps are compared at one size of one pair: rejects flags that select anything else.
 void require_ladder(const BenchFlags& flags) {
   if (!flags.cases.empty())
-    throw bad("--ladder takes no case", "omit " + printable(flags.cases.front()));
+    throw bad("--ladder chooses its cases itself", "omit " + printable(flags.cases.front()));
   if (!flags.traffic.empty() || flags.bidirectional)
-    throw bad("--ladder measures one pair in one direction, then MoE",
+    throw bad("--traffic and --bidir cannot be combined with --ladder, which measures one pair in "
+              "one direction, then MoE",
               "omit --traffic and --bidir; --pair chooses the pair");
   if (flags.initiator == to_string(Initiator::stream) ||
       flags.memory == to_string(MemoryKind::registered) ||
       (flags.memory == to_string(MemoryKind::gpu) && flags.initiator != to_string(Initiator::gpu)))
-    throw bad("--ladder measures either the host with host memory, or kernels",
-              "omit --memory; pass --initiator gpu for kernels");
+    throw bad("--ladder compares steps of the host with host memory, or of kernels with GPU memory",
+              "omit --memory and --initiator, or pass --initiator gpu for kernels");
   if (!flags.min_bytes.empty() || !flags.max_bytes.empty() || !flags.step_bytes.empty() ||
       sizes_flag(flags.sizes).size() > 1)
-    throw bad("--ladder compares one size", "pass --sizes 1M, for example");
+    throw bad("--ladder measures one size only", "pass one size with --sizes, such as --sizes 1M");
 }
 
 ExitCode run_bench(Context& context, const BenchFlags& flags) {
@@ -414,12 +417,13 @@ ExitCode run_bench(Context& context, const BenchFlags& flags) {
   if (flags.ladder)
     require_ladder(flags);
   else if (flags.cases.empty())
-    throw bad("no case given", "pass a case or all; shmemctl bench --list shows all cases");
+    throw bad("no case given",
+              "pass the name of a case, or \"all\"; shmemctl bench --list shows all cases");
   const Sweep sweep = sweep_of(flags);
   for (const BenchCase& bench_case : choose_cases(cases_for(flags), names_of_cases(flags)))
     launch_of(bench_case.info.name, bench_case.info.launch, sweep.launch);
   if (!std::isfinite(flags.effort.duration_s)) // range comparisons are false for NaN
-    throw bad("--duration is not a time", "pass 0.001 to 86400 seconds");
+    throw bad("--duration is not a number of seconds", "pass 0.001 to 86400");
   RuntimeRequest request;
   if (check_launch(sweep.launch) == MemoryKind::gpu)
     request.gpu = GpuUse::required;

@@ -185,11 +185,13 @@ ExitCode run_check(Context& context, const CheckFlags& flags) {
 
 void require_nagios_alone(const Context& context) {
   if (context.json_path == "-" || context.csv_path == "-")
-    throw Error(ExitCode::usage, "--nagios", "", "stdout is for its one line, not for a report",
+    throw Error(ExitCode::usage, "--nagios", "",
+                "its one line goes to stdout, so no report can go there",
                 "name a file: --json FILE");
   if (launched_size(context.environment) > 1)
-    throw Error(ExitCode::usage, "--nagios", "", "it judges one host, and this is a job of several",
-                "start one process on each host");
+    throw Error(ExitCode::usage, "--nagios", "",
+                "it checks one host, but a launcher started several processes as one job",
+                "start one process on each host, without a launcher");
 }
 
 /// One line, and the exit codes that monitoring expects.

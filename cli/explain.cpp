@@ -56,8 +56,9 @@ ExitCode run_explain(Session& session, const Options& options, const ExplainFlag
   for (const std::string& file : files)
     from_stdin += file == "-" ? 1 : 0;
   if (from_stdin > 1)
-    throw Error(ExitCode::usage, "stdin", "", "it is named more than once",
-                "name it once, and pass files for the rest");
+    throw Error(ExitCode::usage, "stdin", "",
+                "it is named more than once, but can be read only once",
+                "pass - once, and files for the other inputs");
   const explain::Catalogue catalogue = read_catalogue(flags.catalogue);
   if (from_stdin > 0)
     session.set_deadline(std::nullopt); // the job that writes the log may run for days
@@ -71,8 +72,9 @@ ExitCode run_explain(Session& session, const Options& options, const ExplainFlag
   for (const explain::LogFile& file : facts.files)
     lines += file.lines;
   if (lines == 0)
-    throw Error(ExitCode::usage, facts.files.front().name, "", "the log is empty",
-                "pass what the job wrote to stdout and stderr, or its NCCL_DEBUG_FILE");
+    throw Error(
+        ExitCode::usage, facts.files.front().name, "", "the log is empty",
+        "pass what the job wrote to stdout and stderr, or the file that NCCL_DEBUG_FILE names");
   std::optional<NodeSource> node;
   if (!source.from.empty() || !options.text("SYSROOT").empty() || names_this_host(facts))
     node = session.load(source);

@@ -38,8 +38,8 @@ double soak_s(const std::string& text) {
   const std::optional<double> seconds = parse_duration_s(text);
   constexpr double max_s = 30 * 86400;
   if (!seconds || *seconds < 1 || *seconds > max_s)
-    throw Error(ExitCode::usage, "--soak " + text, "", "invalid duration",
-                "pass 1 to 2592000 seconds, or 90s, 30m, 8h, 2d")
+    throw Error(ExitCode::usage, "--soak " + text, "", "not a duration from 1 second to 30 days",
+                "pass seconds, or a number with a unit, such as 90s, 30m, 8h or 2d")
         .on_all_pes();
   return *seconds;
 }

@@ -56,7 +56,7 @@ ExitCode run_gather(Session& session, const Context& context, const Options& opt
                      [&session](const std::string& words) { session.phase(words); });
   if (gathered.archive.size() > archive_limits::max_packed_bytes)
     throw Error(ExitCode::unavailable, flags.output, "write",
-                fmt::format("the archive has {}, more than the limit of {}",
+                fmt::format("the archive has {}, more than the limit of {}B",
                             counted(gathered.archive.size(), "byte"),
                             format_size_bytes(archive_limits::max_packed_bytes)),
                 "record the node while fewer processes run");

@@ -16,7 +16,7 @@ void HostComparison::read_golden() {
   if (hosts.size() != 1)
     throw input_error(
         golden_file_, "",
-        hosts.empty() ? "the report has no facts about its host"
+        hosts.empty() ? "the report does not describe its host"
                       : fmt::format("the report is of {} hosts, but must be of one", hosts.size()),
         "write it on one good node: shmemctl doctor --json FILE");
   tell_hosts_apart(hosts, {golden_file_});

@@ -178,7 +178,8 @@ public:
         log.show(now, run_.thresholds);
       if (leads_job() && !require_stdout()) // later tables would not be shown
         throw Error(ExitCode::unavailable, "stdout", "write", "nobody reads it any more",
-                    "leave its reader open, redirect it to a file, or pass --quiet");
+                    "keep the program that reads stdout running, redirect stdout to a file, or "
+                    "pass --quiet");
     }
     return conclude("watch");
   }
@@ -458,15 +459,19 @@ void check_flags(const Context& context, const Options& options, const HotspotFl
   if (flags.during && context.watched_command.empty())
     throw bad_hotspots("--during needs a command", "write shmemctl hotspots --during CMD ARGS...");
   if (flags.during && (flags.watch_s || flags.duration_s))
-    throw bad_hotspots("--during ends with its command",
-                       "omit --watch and --duration; --timeout SECONDS limits the command");
+    throw bad_hotspots(
+        "--watch and --duration cannot be combined with --during, which ends with its command",
+        "omit --watch and --duration; --timeout SECONDS limits the command");
   if (!flags.sysroot_after.empty() && options.text("SYSROOT").empty())
     throw bad_hotspots("--sysroot-after needs --sysroot", "pass the earlier tree with --sysroot");
   if (!flags.sysroot_after.empty() && (flags.during || flags.watch_s || flags.duration_s))
-    throw bad_hotspots("recorded trees cannot be watched", "omit --during, --watch and --duration");
+    throw bad_hotspots("--during, --watch and --duration cannot be combined with --sysroot-after, "
+                       "which compares recorded trees",
+                       "omit them");
   if (flags.window_s && flags.sysroot_after.empty())
-    throw bad_hotspots("--window is the time between two recorded trees",
-                       "pass --sysroot and --sysroot-after, or use --duration");
+    throw bad_hotspots("--window needs --sysroot-after: it is the time between two recorded trees",
+                       "pass --sysroot and --sysroot-after, or use --duration to set how long to "
+                       "watch this machine");
 }
 
 ExitCode run_hotspots(Context& context, const HotspotFlags& flags) {

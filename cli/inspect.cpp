@@ -72,7 +72,7 @@ int parse_pid(const std::string& text) {
   constexpr long long largest = 1 << 22; // what the kernel allows
   const auto number = parse_integer(text);
   if (!number || *number < 1 || *number > largest)
-    throw bad_inspect("PID " + text, "not a process ID", "pass the number that ps shows, or --all");
+    throw bad_inspect("PID " + text, "not a process ID", "pass a PID that ps shows, or --all");
   return static_cast<int>(*number);
 }
 
@@ -99,7 +99,7 @@ inspect::Selection selection_of(const InspectFlags& flags, const Sysroot& sysroo
     selection.user = inspect::user_id(sysroot, flags.user);
     if (!selection.user)
       throw bad_inspect("--user " + flags.user, "no such user in /etc/passwd",
-                        "pass a name of getent passwd, or the user's number");
+                        "pass a name that is in /etc/passwd, or the numeric user ID (id -u NAME)");
   }
   return selection;
 }
@@ -283,7 +283,8 @@ private:
 
 ExitCode inspect_job(const Context& context, const InspectFlags& flags) {
   if (!flags.pids.empty())
-    throw bad_inspect("PID " + flags.pids.front(), "each node of a job has its own processes",
+    throw bad_inspect("PID " + flags.pids.front(),
+                      "PIDs cannot be passed to a job: each node has processes of its own",
                       "pass --user NAME or --all, or start inspect without a launcher");
   return with_bootstrap(context, [&flags](const BootstrapSession& job) {
     const std::string root = job.options.text("SYSROOT");

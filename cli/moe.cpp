@@ -44,7 +44,7 @@ bool sends_directly(const Placement& placement, const moe::Request& request) {
 /// other node; else the number of all ranks.
 int node_ranks_of(const Placement& placement, const moe::Request& request) {
   if (placement.n_nodes() == 1 && request.flat)
-    throw bad_moe("--flat needs several nodes, and this job has one",
+    throw bad_moe("--flat needs several nodes, but this job has one",
                   "omit it, or start PEs on several nodes");
   if (placement.n_nodes() == 1 || sends_directly(placement, request))
     return placement.n_pes;
@@ -58,7 +58,7 @@ void require_absent(const MoeFlags& flags, int n_pes) {
     throw bad_moe("--absent needs --patience-us: the other PEs would wait forever",
                   "add --mode ll --patience-us 100000");
   if (absent && (*absent < 0 || *absent >= n_pes || n_pes < 2))
-    throw bad_moe(fmt::format("--absent names PE {}, and the job has {}", *absent, n_pes),
+    throw bad_moe(fmt::format("--absent names PE {}, but the job has {} PEs", *absent, n_pes),
                   n_pes < 2 ? "start two or more PEs" : fmt::format("pass PE 0 to {}", n_pes - 1));
 }
 
@@ -83,7 +83,7 @@ void require_start(const MoeFlags& flags) {
   if (start.kernels_only && (!flags.straggler.empty() || flags.effort.max_delay_us > 0))
     throw bad_moe("--kernels-only excludes --straggler and --max-delay-us: the GPUs wait for each "
                   "other before the call",
-                  "omit it");
+                  "omit --kernels-only, or --straggler and --max-delay-us");
   if (start.kernels_only && flags.request.rank_timeout_us > 0)
     throw bad_moe("--kernels-only excludes --patience-us: the GPUs wait for each other before the "
                   "call, without masking",
@@ -104,8 +104,9 @@ void require_one_routing(Runtime& runtime, const moe::RecordedRouting& recorded,
   const std::vector<std::string> all = runtime.gather_text(own_text);
   for (std::size_t pe = 0; pe < all.size(); ++pe)
     if (all[pe] != all[0])
-      throw Error(ExitCode::usage, file, "read", fmt::format("PE {} reads a different file", pe),
-                  "make the same file available on all nodes");
+      throw Error(ExitCode::usage, file, "read",
+                  fmt::format("its content on PE {} differs from that on PE 0", pe),
+                  "copy the same file to all nodes, or use a shared file system");
 }
 
 /// Announces what this PE does, for the message if it is lost in that step.
@@ -329,7 +330,7 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
   const std::vector<moe::PointRequest> points = points_of(flags, recorded, runtime);
   if (const auto straggler = straggler_flag(flags.straggler);
       straggler && straggler->first >= runtime.n_pes())
-    throw bad_moe(fmt::format("--straggler names PE {}, and the job has {}", straggler->first,
+    throw bad_moe(fmt::format("--straggler names PE {}, but the job has {} PEs", straggler->first,
                               runtime.n_pes()),
                   fmt::format("pass PE 0 to {}", runtime.n_pes() - 1));
   require_absent(flags, runtime.n_pes());
@@ -401,9 +402,10 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
   const int ranks = recorded ? recorded->shape.n_ranks : 1;
   const auto points = moe::points_of(flags.request, recorded, ranks, ranks, recorded.has_value());
   if (!flags.record.empty() && points.size() > 1)
-    throw bad_moe("--record writes one routing, but this sweep has " +
-                      std::to_string(points.size()) + " points",
-                  "pass one value each for tokens, hidden, experts and top-k");
+    throw bad_moe(
+        "--record writes one routing, but this sweep has " + std::to_string(points.size()) +
+            " points",
+        "pass one value each to --num-tokens, --hidden, --num-experts, --num-topk and --num-sms");
   RuntimeRequest request;
   if (flags.kind() == moe::BackendKind::gpu) {
     request.gpu = GpuUse::required;

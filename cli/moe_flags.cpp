@@ -186,8 +186,9 @@ std::optional<std::pair<int, double>> straggler_flag(const std::string& text) {
   const auto pe = parse_integer(parts[0]);
   const auto late_us = parts.size() == 2 ? parse_number(parts[1]) : std::nullopt;
   if (!pe || !late_us || *pe < 0 || *pe >= moe::max_ranks || *late_us < 0 || *late_us > 1e6)
-    throw bad_moe("--straggler " + printable(text) + " is not PE:MICROSECONDS",
-                  "write --straggler 2:500");
+    throw bad_moe("--straggler " + printable(text) +
+                      " is not PE:US, with 0 to 1000000 microseconds",
+                  "write --straggler 2:500 to delay PE 2 by 500 microseconds");
   return std::pair{static_cast<int>(*pe), *late_us};
 }
 

@@ -134,7 +134,10 @@ double share_of(const std::string& flag, const std::string& text, bool all_is_le
   const auto number = parse_number(percent ? text.substr(0, text.size() - 1) : text);
   const double share = number.value_or(-1) / (percent ? 100 : 1);
   if (!(share >= 0 && (share < 1 || (all_is_legal && share == 1))))
-    throw input_error(flag, "", "\"" + text + "\" is not a fraction", "write it as 5% or 0.05");
+    throw input_error(flag, "",
+                      "\"" + text + "\" is not a fraction from 0 to " +
+                          (all_is_legal ? "1" : "below 1"),
+                      "write it as 5% or 0.05");
   return share;
 }
 
@@ -173,13 +176,14 @@ ExitCode diff_nodes(Context& context, const DiffFlags& flags,
     for (const LoadedReport& loaded : reports) {
       const std::vector<HostFacts> own = facts_of(loaded.report);
       if (own.empty())
-        throw input_error(loaded.path, "", "the report has no facts about its hosts",
+        throw input_error(loaded.path, "", "the report does not describe its hosts",
                           "write it again on that node: shmemctl doctor --json FILE");
       hosts.insert(hosts.end(), own.begin(), own.end());
       places.insert(places.end(), own.size(), loaded.path);
     }
     if (hosts.size() < 2)
-      throw input_error(paths.front(), "", "a report of one host, and no other report",
+      throw input_error(paths.front(), "",
+                        "this one report describes one host only, but --nodes compares two or more",
                         "pass the reports of the other nodes as well, or compare with one: "
                         "shmemctl doctor --against FILE");
     HostComparison().judge(std::move(hosts), places, session.report());
@@ -192,16 +196,18 @@ ExitCode diff(Context& context, const DiffFlags& flags, const ThresholdFlags& th
   if (flags.nodes)
     return diff_nodes(context, flags, threshold_flags);
   if (!flags.more.empty())
-    throw Error(ExitCode::usage, "shmemctl report diff", "",
-                "unexpected argument " + printable(flags.more.front()),
-                "pass one BASE and one NEW, each a report or a folder; to compare nodes, --nodes");
+    throw Error(
+        ExitCode::usage, "shmemctl report diff", "",
+        "unexpected argument " + printable(flags.more.front()),
+        "pass one BASE and one NEW, each a report or a folder; to compare nodes, add --nodes");
   const std::vector<Threshold> thresholds = threshold_flags.parse(context);
   CompareOptions wanted{share_of("--alpha", flags.alpha),
                         share_of("--min-effect", flags.min_effect)};
   if (!flags.max_unclear.empty())
     wanted.max_unclear = share_of("--max-unclear", flags.max_unclear, true);
   if (wanted.alpha == 0)
-    throw input_error("--alpha", "", "a significance level of 0 can never be reached",
+    throw input_error("--alpha", "",
+                      "with a significance level of 0, no difference is ever significant",
                       "pass a value such as 5% or 0.05");
   if (flags.base == "-" && flags.other == "-")
     throw input_error("BASE and NEW", "", "both read from stdin",
@@ -400,7 +406,8 @@ std::pair<std::string, std::string> parse_label(const std::string& text) {
     throw input_error("--label", "",
                       "\"" + printable(text) + "\" is not a label: " +
                           (sign == std::string::npos ? "no = in it" : "invalid name"),
-                      "write it as suite=nightly, with a name of letters, digits and _");
+                      "write it as suite=nightly; the name has letters, digits and _, and begins "
+                      "with neither a digit nor __");
   return {name, text.substr(sign + 1)};
 }
 

@@ -38,7 +38,7 @@ void require_flags_after_command(const Context& context) {
        {std::pair("--json", context.json_path), std::pair("--csv", context.csv_path),
         std::pair("--config", context.config_path)})
     if (!value.empty())
-      throw bad_invocation(std::string(flag) + " is an option of the command",
+      throw bad_invocation(std::string(flag) + " is an option of the command that run starts",
                            std::string("write it after the command: shmemctl run -n N CMD ") +
                                flag + " FILE");
 }
@@ -87,9 +87,9 @@ LaunchRequest launch_request(const Context& context, const RunFlags& flags, cons
                              std::vector<std::string> command) {
   LaunchRequest request;
   if (!command.empty() && starts_with(command[0], "-"))
-    throw bad_invocation(
-        printable(command[0]) + " is not an option of run",
-        "write options of the command after it; shmemctl run --help shows those of run");
+    throw bad_invocation(printable(command[0]) + " is not an option of run",
+                         "write options of the command after its name; shmemctl run --help shows "
+                         "the options of run");
   const bool own = !command.empty() && find_subcommand(app, command[0]) != nullptr;
   if (own) {
     request.program = own_program();

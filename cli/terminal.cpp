@@ -111,7 +111,7 @@ bool require_stdout() {
               closed              ? "it is closed"
               : error_number != 0 ? std::strerror(error_number)
                                   : "short write",
-              closed ? "leave it open, redirect it to a file, or pass --quiet"
+              closed ? "leave stdout open, redirect it to a file, or pass --quiet"
                      : "free disk space, or redirect it elsewhere");
 }
 

@@ -68,7 +68,8 @@ void add_topo(CLI::App& app, Context& context) {
               throw Error(
                   ExitCode::usage, "--measure", "copy between GPUs",
                   "this machine has fewer than two NVIDIA GPUs, or the topology was recorded",
-                  "omit --measure, or run it on the machine itself");
+                  "omit --measure, or run it on a machine with two GPUs, without --from and "
+                  "--sysroot");
             if (flags->compare_versions)
               session.report().mapping["compare_versions"] =
                   compare_versions_json(source.node, mapping_request(options, source));

@@ -27,7 +27,8 @@ namespace shmemctl::on_stream {
 namespace {
 [[noreturn]] void refuse() {
   throw Error(ExitCode::unavailable, "operation on a stream", "launch",
-              "this shmemctl was built without CUDA", "rebuild with SHMEMCTL_CUDA=ON");
+              "this shmemctl was built without CUDA",
+              "rebuild with the CMake option SHMEMCTL_CUDA=ON");
 }
 } // namespace
 

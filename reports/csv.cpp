@@ -83,7 +83,8 @@ std::set<std::string> parameter_columns(const Rows& rows, const ParamsOf& params
   if (!rows.empty() && names.size() > max_cells / rows.size())
     throw Error(ExitCode::usage, "CSV output", "write the results",
                 "table too large: " + std::to_string(names.size()) + " parameters in " +
-                    std::to_string(rows.size()) + " rows",
+                    std::to_string(rows.size()) + " rows exceed " + std::to_string(max_cells) +
+                    " cells",
                 "use --json");
   return names;
 }

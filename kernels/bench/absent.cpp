@@ -26,7 +26,7 @@ std::string launch_empty(const KernelLaunch&) {
 struct StreamTimer::Impl {};
 StreamTimer::StreamTimer(int) {
   throw Error(ExitCode::unavailable, "GPU stream", "create a timer", absent,
-              "rebuild with SHMEMCTL_CUDA=ON");
+              "rebuild with the CMake option SHMEMCTL_CUDA=ON");
 }
 StreamTimer::~StreamTimer() = default;
 void StreamTimer::begin(void*) {}

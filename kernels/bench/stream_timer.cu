@@ -72,7 +72,8 @@ void StreamTimer::capture(void* stream, const std::function<void()>& enqueue) {
     throw;
   }
   require(cudaStreamEndCapture(of(stream), &impl_->graph), "end a graph capture");
-  require(cudaGraphInstantiateWithFlags(&impl_->ready, impl_->graph, 0), "upload a graph");
+  require(cudaGraphInstantiateWithFlags(&impl_->ready, impl_->graph, 0),
+          "create an executable graph");
 }
 
 bool StreamTimer::has_graph() const {

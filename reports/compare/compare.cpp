@@ -516,9 +516,9 @@ Comparison compare_reports(const std::vector<LoadedReport>& base,
     }
   if (n_new == after.rows.size())
     throw input_error(comparison.other.files.front(), "",
-                      "none of its " + counted(n_new, "row") + " is in BASE (" +
-                          before.rows.front().first().case_name + ", ... of " +
-                          comparison.base.files.front() + ")",
+                      "none of its " + counted(n_new, "row") +
+                          " is in BASE: " + comparison.base.files.front() +
+                          " begins with a row of " + before.rows.front().first().case_name,
                       by_host ? "compare reports of the same cases and the same hosts"
                               : "compare reports of the same cases");
   adjust_and_judge(options, comparison.rows);

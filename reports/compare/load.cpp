@@ -44,8 +44,9 @@ void require_known_runs(const LoadedReport& loaded) {
   const auto require = [&](const std::optional<int>& run, const char* list) {
     if (run && *run >= count)
       throw input_error(loaded.path, std::string("/") + list,
-                        "run " + std::to_string(*run) + " is not one of " +
-                            counted(report.runs.size(), "run"),
+                        "a row refers to item " + std::to_string(*run) +
+                            " (counted from 0) of /runs, which has " +
+                            counted(report.runs.size(), "item"),
                         "pass a report written by shmemctl");
   };
   for (const ResultRow& row : report.results)
@@ -75,7 +76,8 @@ void refuse_twice(const std::vector<LoadedReport>& reports) {
       const auto [found, is_new] = seen.emplace(identity, loaded.path);
       if (!is_new)
         throw input_error(loaded.path, "",
-                          "same run as " + printable(found->second) + ", of " + run.started_at,
+                          "it contains the same run as " + printable(found->second) +
+                              ", started at " + run.started_at,
                           "pass each run once");
     }
 }

@@ -126,7 +126,8 @@ ThresholdOutcome count_checks(const Threshold& threshold,
     }
   if (!any)
     throw input_error(threshold.source, "",
-                      "\"" + threshold.expression + "\" matches nothing: no report has checks",
+                      "\"" + threshold.expression +
+                          "\" matches nothing: no report has results of checks",
                       "pass reports of check or doctor");
   return judge_count(threshold, names);
 }
@@ -243,7 +244,7 @@ Error no_port_matches(const Threshold& threshold, const std::vector<LoadedReport
   }
   const std::string begin = "\"" + threshold.expression + "\" matches nothing: ";
   if (names.empty())
-    return input_error(threshold.source, "", begin + "no report has loads of NICs",
+    return input_error(threshold.source, "", begin + "no report has NIC loads",
                        "pass reports of hotspots, or of bench or moe over a network");
   const std::string wanted = condition_on(threshold, "device").value_or("");
   const auto near = nearest_spelling(wanted, {devices.begin(), devices.end()});
@@ -251,7 +252,7 @@ Error no_port_matches(const Threshold& threshold, const std::vector<LoadedReport
   std::vector<std::string> shown(names.begin(), names.end());
   shown.resize(std::min(shown.size(), max_shown));
   return input_error(threshold.source, "",
-                     begin + "no NIC or group that meets the conditions has a known " +
+                     begin + "no NIC or group that meets the conditions has the metric " +
                          threshold.metric,
                      near && !devices.contains(wanted) ? "did you mean device=" + *near + "?"
                                                        : "use one of these: " + join(shown, ", "));

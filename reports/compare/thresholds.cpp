@@ -296,7 +296,8 @@ public:
 
   Threshold parse() {
     if (text_.size() > longest_expression)
-      fail(longest_expression, "an end: no threshold is that long");
+      fail(longest_expression, "the end of the threshold, which has at most " +
+                                   std::to_string(longest_expression) + " characters");
     Threshold threshold;
     threshold.expression = std::string(trim(text_));
     threshold.source = line_ == 0 ? source_ : source_ + ", line " + std::to_string(line_);

@@ -122,8 +122,8 @@ std::vector<LinePattern> CatalogueEntry::patterns(const std::string& key) const 
                   "the pattern has no run of 4 bytes or more without * and {}",
                   "more of the message");
     if (pattern.capture_count() > 1)
-      refuse_line(subject_, value.line, "the pattern has {} twice",
-                  "it once, and * for other text");
+      refuse_line(subject_, value.line, "the pattern has {} more than once",
+                  "{} once, and * for other text");
     patterns.push_back(std::move(pattern));
   }
   return patterns;
@@ -135,7 +135,8 @@ std::size_t CatalogueEntry::count(const std::string& key, std::size_t otherwise)
   const auto number = parse_integer(value(key));
   if (!number || *number < 1 || *number > 1000000)
     refuse_line(subject_, values_.at(key).front().line,
-                printable(value(key)) + " is not a number from 1 to 1000000", "a number, as 3");
+                printable(value(key)) + " is not an integer from 1 to 1000000",
+                "an integer, such as 3");
   return static_cast<std::size_t>(*number);
 }
 
@@ -165,7 +166,7 @@ CatalogueEntry CatalogueReader::begin_entry(const CatalogueKind& kind, const Cat
     std::tie(entry.id, entry.text) = first_word(value.text);
     if (entry.text.empty())
       refuse_line(subject, value.line, entry.kind + " " + printable(entry.id) + " has no text",
-                  entry.kind + ", an id and a text");
+                  "a line: " + entry.kind + " ID TEXT");
   }
   if (!is_kebab_case(entry.id))
     refuse_line(subject, value.line, printable(entry.id) + " is not an id",
@@ -187,7 +188,8 @@ void CatalogueReader::add_value(CatalogueEntry& entry, const std::string& key,
     for (const CatalogueKey& each : keys)
       names.emplace_back(each.name);
     names.push_back(kind_names());
-    refuse_line(entry.subject_, value.line, "unknown key " + printable(key), join(names, ", "));
+    refuse_line(entry.subject_, value.line, "unknown key " + printable(key),
+                "one of " + join(names, ", "));
   }
   if (value.text.size() > max_value_bytes)
     refuse_line(entry.subject_, value.line, "the value is too long",
@@ -199,8 +201,8 @@ void CatalogueReader::add_value(CatalogueEntry& entry, const std::string& key,
     refuse_line(entry.subject_, value.line, key + " occurs twice",
                 "one " + key + " for each entry");
   if (values.size() == max_repetitions)
-    refuse_line(entry.subject_, value.line, "too many lines " + key,
-                fmt::format("{} at most for one entry", max_repetitions));
+    refuse_line(entry.subject_, value.line, "too many lines " + key + " in one entry",
+                fmt::format("{} at most", max_repetitions));
   values.push_back(std::move(value));
 }
 

@@ -186,7 +186,7 @@ private:
     const std::uint64_t size = number(block, size_field);
     const char type = block[type_field.at];
     if (size > max_unpacked_bytes)
-      throw damaged(fmt::format("entry {} has more than {}", entries_,
+      throw damaged(fmt::format("entry {} is larger than {}B", entries_,
                                 format_size_bytes(max_unpacked_bytes)));
     // The size field of a link or folder does not mean that data follows.
     const bool has_body = type != '2' && type != '5';
@@ -253,7 +253,7 @@ private:
     if (name.size() > max_path_bytes)
       throw refused(name, fmt::format("has a path of more than {} bytes", max_path_bytes));
     if (starts_with(name, "/") || name.find('\0') != std::string::npos)
-      throw refused(name, "is not a path in the archive");
+      throw refused(name, "is an absolute path, or contains a NUL byte");
     std::string path;
     std::size_t depth = 0;
     for (const std::string& part : split(name, '/')) {

@@ -126,7 +126,8 @@ int try_connect(int descriptor, const SocketAddress& address, const Deadline& de
 [[noreturn]] void throw_lost(const std::string& peer, const std::string& attempted,
                              const std::string& problem) {
   throw Error(ExitCode::unavailable, peer, attempted, problem,
-              "check the output of " + peer + ": it has exited or closed its connection");
+              "check the output of " + peer +
+                  ", which may have exited, and the network to its host");
 }
 
 [[noreturn]] void throw_late(const std::string& peer, const std::string& attempted) {
@@ -366,7 +367,7 @@ SocketAddress::SocketAddress(const sockaddr* address, socklen_t length)
 
 SocketAddress SocketAddress::parse(const std::string& text) {
   if (text.size() > max_address_bytes || text.find('\0') != std::string::npos)
-    refuse(text, "too long, or with a NUL byte");
+    refuse(text, "it is longer than 160 bytes, or contains a NUL byte");
   if (starts_with(text, unix_prefix))
     return abstract_unix(text.substr(std::strlen(unix_prefix)));
   return starts_with(text, "[") ? parse_ipv6(text) : parse_ipv4(text);

@@ -50,7 +50,7 @@ std::string zstd_decompressed(std::string_view bytes, const std::string& subject
                               std::size_t max_bytes) {
   const std::unique_ptr<ZSTD_DCtx, FreeContext> context(ZSTD_createDCtx());
   if (context == nullptr)
-    throw damaged(subject, "no memory");
+    throw Error(ExitCode::usage, subject, "read", "no memory", "free memory, and try again");
   std::string content;
   std::vector<char> piece(ZSTD_DStreamOutSize());
   ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
@@ -63,7 +63,7 @@ std::string zstd_decompressed(std::string_view bytes, const std::string& subject
     if (ZSTD_isError(left) != 0)
       throw damaged(subject, std::string("not a whole Zstandard file: ") + ZSTD_getErrorName(left));
     if (out.pos > max_bytes - content.size())
-      throw damaged(subject, "it unpacks to more than " + format_size_bytes(max_bytes));
+      throw damaged(subject, "it unpacks to more than " + format_size_bytes(max_bytes) + "B");
     content.append(piece.data(), out.pos);
     full = out.pos == out.size;
     if (in.pos == before && out.pos == 0) // no progress

@@ -394,7 +394,7 @@ class BadInput(BenchTest):
                                 (("put", "--sizes", "8", "-b", "8"), "--sizes"), (("put", "--unit", "MB/s"), "Gb/s"),
                                 (("put", "-i", "8", "-f", "2"), "-f"), (("put", "-i", "0"), "not a size"),
                                 (("put", "--max-noise", "1", "-n", "9"), "--max-noise"),
-                                (("put", "--ladder"), "--ladder takes no case"),
+                                (("put", "--ladder"), "--ladder chooses its cases itself"),
                                 (("--ladder", "--sizes", "8,16"), "one size"),
                                 (("put", "--pin", "999999"), "999999")):
             with self.subTest(arguments=arguments):

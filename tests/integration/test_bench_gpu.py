@@ -105,7 +105,7 @@ class Refusals(CliTest):
                             (("put", "--initiator", "gpu", "--memory", "host"), "uses the GPU heap"),
                             (("put", "--initiator", "stream", "--memory", "registered"), "--memory registered cannot"),
                             (("put-latency", "--initiator", "gpu", "--ctas", "2"), "one block"),
-                            (("put", "--initiator", "gpu", "--scope", "warp", "--threads", "48"), "whole warps"),
+                            (("put", "--initiator", "gpu", "--scope", "warp", "--threads", "48"), "whole number of warps"),
                             (("p", "--initiator", "gpu", "--scope", "block"), "no calls of scope block"),
                             (("put", "--traffic", "matrix", "--pair", "0,1"), "every pair")):
             with self.subTest(words=words):

@@ -109,7 +109,7 @@ class Against(HostFacts):
         self.assertEqual(run("report", "merge", self.recorded(self.tree("a")), self.recorded(self.tree("b")),
                              "--json", merged)[0], 0)
         (self.folder / "no.json").write_text("{")
-        for file, words in (("old.json", "the report has no facts about its host"),
+        for file, words in (("old.json", "the report does not describe its host"),
                             ("merged.json", "the report is of 2 hosts"),
                             ("no.json", "no.json"), ("missing.json", "No such file")):
             with self.subTest(file):
@@ -168,8 +168,8 @@ class Nodes(HostFacts):
         without = self.folder / "old.json"
         without.write_text(json.dumps(old))
         for arguments, words in ((("--nodes",), "--nodes: no report given"),
-                                 (("--nodes", file), "a report of one host, and no other report"),
-                                 (("--nodes", file, without), "old.json: the report has no facts about its hosts"),
+                                 (("--nodes", file), "this one report describes one host only"),
+                                 (("--nodes", file, without), "old.json: the report does not describe its hosts"),
                                  ((file, file, file), "unexpected argument"),
                                  ((file,), "no NEW given")):
             with self.subTest(words):

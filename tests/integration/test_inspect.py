@@ -576,7 +576,7 @@ class Jobs(Inspect):
     def test_numbers_of_processes_are_refused(self):
         code, _, err = self.job([0, 1], "100")
         self.assertEqual(code, 2, err)
-        self.assertIn("each node of a job has its own processes", err)
+        self.assertIn("each node has processes of its own", err)
 
 
 class Speed(Inspect):

@@ -85,7 +85,7 @@ CALLS = {
         ("completion bsh", "unknown value bsh", "did you mean bash?"),
         ("bench putt", 'unknown case "putt"', "did you mean put?"),
         ("topo --nvshmem-version banana", "banana: not a version", "such as 3.4.5"),
-        (f"topo --from {NODE} --gpus 0,99", "no GPU 99", "pass GPU numbers as topo shows them"),
+        (f"topo --from {NODE} --gpus 0,99", "\"99\" is not a GPU of this node", "pass indices of GPUs as shmemctl topo shows them"),
     ),
     "not a number, or out of range": (
         ("bench put --iters abc", "--iters: abc is not an integer from 1 to", "pass an integer from 1 to"),
@@ -95,7 +95,7 @@ CALLS = {
         ("bench put --ctas 0", "--ctas: 0 is not in range", "use the nearest legal value: --ctas 1"),
         ("bench put -D 10sec", "--duration: 10sec is not a number", "pass a number from 0.001 to 86400"),
         ("bench put -D 48h", "--duration: 172800 is not in range", "--duration 86400"),
-        ("bench put -b 12Q", "--min-bytes 12Q is not a size", "write 8, 4K, 2M or 1G"),
+        ("bench put -b 12Q", "--min-bytes 12Q is not a size", "such as 8, 4K, 2M or 1G"),
         ("sim --nodes abc", "--nodes: abc is not an integer", "pass an integer from 0 to"),
         ("hotspots --watch 0", "--watch: 0 is not in range 0.05 to 86400", "nearest legal value: --watch 0.05"),
         ("topo --pes-per-node 9999", "--pes-per-node: 9999 is not in range 0 to 4096", "--pes-per-node 4096"),

@@ -126,9 +126,9 @@ MessageRoom Connector::message_room() const {
     room.credits[slot] = credits_of(receives, job_.n_pes, settings_.qp_sets);
     if (room.credits[slot] == 0)
       throw Error(
-          ExitCode::unavailable, job_.name_of(peer.pe), "send messages",
-          fmt::format("its SRQ holds {} receives, and each of {} PEs sends on {} QPs", receives,
-                      job_.n_pes, settings_.qp_sets),
+          ExitCode::unavailable, job_.name_of(peer.pe), "send it messages",
+          fmt::format("its SRQ holds {} receives, too few for {} PEs that send on {} QPs each",
+                      receives, job_.n_pes, settings_.qp_sets),
           fmt::format(
               "set SHMEMCTL_SRQ_DEPTH to {} or more, or lower SHMEMCTL_IB_NUM_RC_PER_DEVICE",
               job_.n_pes * settings_.qp_sets),
@@ -294,7 +294,7 @@ void Connector::begin_sending() {
               rc::move_qp(rc::QpState::rtr, rc::QpState::rts,
                           [&](rc::QpState state) { return queue_pair.modify(state, path); });
           error_number != 0)
-        throw Error(ExitCode::unavailable, job_.name_of(link.pe), "move its QP to RTS",
+        throw Error(ExitCode::unavailable, job_.name_of(link.pe), "move the local QP to RTS",
                     std::strerror(error_number), "check the kernel log: dmesg",
                     job_.where(*job_.nics[link.plan.nic]));
     }

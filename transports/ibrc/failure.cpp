@@ -63,7 +63,8 @@ Error post_failure(const JobView& job, const Endpoint& endpoint, const Work& wor
           job.name_of(endpoint.pe),
           attempt_of(work),
           std::string("the device rejected the request: ") + std::strerror(error_number),
-          error_number == EINVAL ? "use addresses aligned to the size of the variable"
+          error_number == EINVAL ? "use addresses aligned to the size of the variable if this is "
+                                   "an atomic or a signal; otherwise check the kernel log: dmesg"
                                  : "check the kernel log: dmesg",
           job.where(nic)};
 }

@@ -149,7 +149,7 @@ const IbrcTransport::Found& IbrcTransport::find(const HcaPort& wanted) const {
     return each.device_name == wanted.device && each.port.number == wanted.port;
   });
   if (found == found_.end()) {
-    const std::string other = "name an existing port in SHMEMCTL_HCA_LIST, or omit the option";
+    const std::string other = "name an existing port in SHMEMCTL_HCA_LIST, or unset it";
     for (const verbs::LeftOut& left_out : survey_.left_out)
       if (left_out.device == wanted.device)
         throw cannot_use(wanted, left_out.reason, left_out.fix.empty() ? other : left_out.fix);
@@ -174,7 +174,8 @@ Error IbrcTransport::no_listed_port() const {
   return {ExitCode::unavailable,
           "NICs of SHMEMCTL_HCA_LIST or SHMEMCTL_HCA_PE_MAPPING",
           "use",
-          "none of them is present and up: " + join(ports, ", "),
+          "none of them is present and up; ports of this host: " +
+              (ports.empty() ? "none" : join(ports, ", ")),
           "bring the link up (ip link, ibstat), or name ports that are ACTIVE",
           job_.where()};
 }

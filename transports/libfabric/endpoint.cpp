@@ -75,13 +75,13 @@ Registration::Registration(const Endpoint& endpoint, void* base, std::size_t siz
   attributes.requested_key = provider_keys ? 0 : next_key.fetch_add(1, std::memory_order_relaxed);
   const auto require = [&](int status) {
     if (status != 0)
-      throw endpoint.error(
-          "register " + std::to_string(size_bytes) + " bytes of " +
-              (gpu ? gpu->text() + "'s " : "") + "memory",
-          endpoint.library().error_text(status),
-          gpu ? "set FI_LOG_LEVEL=warn to see what the provider lacks, or set "
-                "SHMEMCTL_GPUDIRECT=off"
-              : "raise the limit of locked memory (ulimit -l), or use a smaller heap");
+      throw endpoint.error("register " + std::to_string(size_bytes) + " bytes of " +
+                               (gpu ? gpu->text() + "'s " : "") + "memory",
+                           endpoint.library().error_text(status),
+                           gpu ? "set FI_LOG_LEVEL=warn to see what the provider lacks, or set "
+                                 "SHMEMCTL_GPUDIRECT=off"
+                               : "raise the limit of locked memory (ulimit -l unlimited), or lower "
+                                 "SHMEMCTL_SYMMETRIC_SIZE");
   };
   require(make(handle_,
                [&](fid_mr** mr) { return fi_mr_regattr(endpoint.domain(), &attributes, 0, mr); }));
@@ -143,7 +143,7 @@ void Endpoint::bind() {
 void Endpoint::read_name() {
   char name[256];
   std::size_t size_bytes = sizeof name;
-  require(fi_getname(&endpoint_->fid, name, &size_bytes), "read its address");
+  require(fi_getname(&endpoint_->fid, name, &size_bytes), "read the endpoint's address");
   address_.assign(name, std::min(size_bytes, sizeof name));
 }
 
@@ -255,10 +255,10 @@ Error Endpoint::error(const std::string& attempted, const std::string& text,
 
 void Endpoint::require(int status, const char* attempted, const char* fix) const {
   if (status < 0)
-    throw error(
-        attempted, library_->error_text(status),
-        fix ? fix
-            : "try another provider (SHMEMCTL_LIBFABRIC_PROVIDER) or look at FI_LOG_LEVEL=warn");
+    throw error(attempted, library_->error_text(status),
+                fix ? fix
+                    : "set FI_LOG_LEVEL=warn to see why, or try another provider "
+                      "(SHMEMCTL_LIBFABRIC_PROVIDER)");
 }
 
 } // namespace shmemctl::fabric

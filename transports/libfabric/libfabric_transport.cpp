@@ -594,7 +594,8 @@ void LibfabricTransport::learn_peers(const std::vector<PeerLocation>& peers,
     const auto endpoints = from_bytes<std::vector<EndpointName>>(texts[pe]);
     if (!endpoints || endpoints->empty())
       throw Error(ExitCode::unavailable, "PE " + std::to_string(peer.pe), "read its endpoints",
-                  "it sent none", "run the same version of shmemctl on all hosts");
+                  "it sent none, or a malformed message",
+                  "run the same version of shmemctl on all hosts");
     all[pe] = *endpoints;
     common = std::min(common, endpoints->size());
   }

@@ -278,7 +278,8 @@ void Rail::on_reply(const Message& reply) {
     return;
   operation->answer = reply.operand;
   if (reply.refused != 0)
-    fail(*operation, "the address is not in its memory");
+    fail(*operation, "the address is outside that PE's registered memory",
+         "use symmetric memory of that PE");
   else
     complete(*operation);
 }
@@ -324,24 +325,25 @@ void Rail::take_error() {
     post_receive(operation);
 }
 
-void Rail::fail(Operation& operation, const std::string& text) {
+void Rail::fail(Operation& operation, const std::string& text, const std::string& fix) {
   if (operation.kind != OperationKind::reply)
     on_failure_(operation.pe, operation.context,
-                failure(name_of(operation.kind), operation.pe, text));
+                failure(name_of(operation.kind), operation.pe, text, fix));
   finish(operation, OperationState::failed);
 }
 
-Error Rail::failure(const char* attempted, int pe, const std::string& text) const {
+Error Rail::failure(const char* attempted, int pe, const std::string& text,
+                    const std::string& fix) const {
   const EndpointName& name = peer(pe);
   Error error = endpoint_.error(attempted, "", "");
-  const std::string fix = "check that PE " + std::to_string(pe) +
-                          " still runs, and that its host is reachable at that address";
+  const std::string of_network = "check that PE " + std::to_string(pe) +
+                                 " still runs, and that its host is reachable at that address";
   return {ExitCode::unavailable,
           "PE " + std::to_string(pe) + " at " + endpoint_.readable(name.address) + " (" +
               name.device + ")",
           attempted_on_peer(attempted),
           "libfabric's " + endpoint_.provider() + ": " + text,
-          fix,
+          fix.empty() ? of_network : fix,
           error.where()};
 }
 

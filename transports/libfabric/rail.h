@@ -67,7 +67,8 @@ public:
   long send(Operation& operation);
 
   /// The Error of an operation on that peer, with all details.
-  Error failure(const char* attempted, int pe, const std::string& text) const;
+  Error failure(const char* attempted, int pe, const std::string& text,
+                const std::string& fix) const;
   /// Closes the endpoint. Nothing may be posted or polled afterwards.
   void close() { endpoint_.close(); }
 
@@ -75,7 +76,7 @@ private:
   void take(const void* entries, std::size_t count);
   void take_error();
   void complete(Operation& operation);
-  void fail(Operation& operation, const std::string& text);
+  void fail(Operation& operation, const std::string& text, const std::string& fix = {});
   void finish(Operation& operation, OperationState state);
   void received(Operation& receive);
   void on_reply(const Message& reply);

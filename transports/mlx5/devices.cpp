@@ -61,10 +61,10 @@ std::unique_ptr<Hca> Devices::open_port(const HcaPort& port) const {
   std::unique_ptr<Hca> hca = settings_.open_device(port.device, port.port);
   std::string unfit = hca->info().unfit;
   if (unfit.empty() && !hca->info().ethernet && settings_.queue.path.traffic_class != 0)
-    unfit = "an InfiniBand port has no traffic class";
+    unfit = "SHMEMCTL_IB_TRAFFIC_CLASS is set, but an InfiniBand port has no traffic class";
   if (!unfit.empty())
     throw Error(ExitCode::unavailable, "NIC", "use", unfit,
-                "choose another NIC with SHMEMCTL_HCA_LIST, transport ibrc, or "
+                "choose another NIC with SHMEMCTL_HCA_LIST, or set SHMEMCTL_TRANSPORT=ibrc or "
                 "SHMEMCTL_MLX5_DEVICE=emulated",
                 {host_, pe_, port.device, port.port});
   return hca;

@@ -208,7 +208,8 @@ HostQp::Ticket HostQp::write_inline(const RaddrSegment& remote, const void* sour
     return 0;
   if (size_bytes > max_inline)
     throw Error(ExitCode::usage, queue_text(), "post inline data",
-                std::to_string(size_bytes) + " bytes exceed the limit",
+                std::to_string(size_bytes) + " bytes exceed the limit of " +
+                    std::to_string(max_inline),
                 "report this as a bug in shmemctl, with the command line");
   const auto size = static_cast<std::uint32_t>(size_bytes);
   if (size == 8 || size == 4) {
@@ -316,7 +317,7 @@ void HostQp::throw_failure(const Failure& failure) const {
 }
 
 void HostQp::throw_event(const std::string& event) const {
-  throw Error(ExitCode::unavailable, queue_text(), "poll its CQ",
+  throw Error(ExitCode::unavailable, queue_text(), "complete an operation",
               "the device has stopped the QP: " + event,
               "report this as a bug in shmemctl, with the command line", where());
 }

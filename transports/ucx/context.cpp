@@ -66,7 +66,7 @@ public:
   void set_or_throw(const std::string& name, const std::string& value) {
     const ucs_status_t status = set(name, value);
     if (status != UCS_OK)
-      throw Error(ExitCode::unavailable, "UCX", "set " + name + "=" + value, reason(status),
+      throw Error(ExitCode::unavailable, "UCX", "set UCX_" + name + "=" + value, reason(status),
                   "check the values that ucx_info -cf lists");
   }
 

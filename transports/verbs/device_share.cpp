@@ -75,7 +75,7 @@ Refusal refusal(const std::string& device, int error_number, const std::string& 
     if (const std::string share = cgroup_share(device, sysroot); !share.empty())
       return {refused.message + ": " + share,
               "end the processes that hold the device (rdma resource show), raise rdma.max, or ask "
-              "the job's manager for more of it"};
+              "the administrator of the job scheduler for a higher limit"};
   }
   if (error_number == ENOMEM || error_number == ENOSPC)
     refused.fix += "; rdma resource show lists what other processes hold of the device";

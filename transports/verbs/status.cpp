@@ -47,8 +47,8 @@ std::string status_fix(ibv_wc_status status, const FailureScene& scene) {
   case IBV_WC_RETRY_EXC_ERR:
     return fmt::format(
         "check that {} is still running and its port is up; if small transfers pass, "
-        "some switch on the path has a smaller MTU than {} bytes: set IB_MTU lower; "
-        "a busy network needs a higher IB_TIMEOUT",
+        "some switch on the path has a smaller MTU than {} bytes: set SHMEMCTL_IB_MTU lower; "
+        "a busy network needs a higher SHMEMCTL_IB_TIMEOUT",
         scene.peer, scene.mtu_bytes);
   case IBV_WC_REM_ACCESS_ERR:
   case IBV_WC_REM_INV_REQ_ERR:

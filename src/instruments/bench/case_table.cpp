@@ -510,7 +510,8 @@ Error no_such_case(const std::vector<BenchCase>& cases, const std::string& patte
         std::find(near.begin(), near.end(), name) == near.end())
       near.push_back(name);
   return Error(ExitCode::usage, "bench", "", "unknown case \"" + pattern + "\"",
-               near.empty() ? "run shmemctl bench --list; * and ? match any text and any character"
+               near.empty() ? "pass a name that shmemctl bench --list shows; * matches any text, ? "
+                              "any one character"
                             : "did you mean " + join(near, " or ") +
                                   "? shmemctl bench --list shows all cases")
       .on_all_pes();

@@ -50,7 +50,8 @@ void FixedRateTransport::put(int context, const RemoteAddress& target, const voi
   std::byte* base = regions_[static_cast<std::size_t>(target.region)].base;
   if (base == nullptr)
     throw Error(ExitCode::unavailable, "region " + std::to_string(target.region), "put",
-                "it is not registered with this transport", "put to the symmetric heap");
+                "it is not registered with this transport",
+                "report this as a bug in shmemctl, with the command line");
   std::byte* bytes = base + target.offset_bytes;
   std::memcpy(bytes, source, size_bytes);
   if (damaged_ && *damaged_ >= target.offset_bytes && *damaged_ - target.offset_bytes < size_bytes)

@@ -122,7 +122,9 @@ ArenaMemory::ArenaMemory(Runtime& runtime, MemoryKind kind, std::size_t size_byt
   }
   if (!runtime.gpu())
     throw Error(ExitCode::unavailable, "PE " + std::to_string(runtime.pe()), "use its GPU heap",
-                "it has no GPU heap", "run it on a node with GPUs");
+                "no GPU is in use on this PE",
+                "start this PE on a node with GPUs; shmemctl doctor --only driver,gpu shows why a "
+                "GPU cannot be used");
   address_ = allocate_on_gpu(*runtime.gpu(), size_bytes, purpose);
 }
 

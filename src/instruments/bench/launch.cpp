@@ -35,7 +35,7 @@ CallScope scope_of(const std::string& subject, const LaunchRules& rules,
   std::vector<std::string> known;
   for (const CallScope scope : rules.scopes)
     known.emplace_back(to_string(scope));
-  throw refused(subject, std::string("no calls of scope ") + to_string(*request.scope),
+  throw refused(subject, std::string("it has no calls of scope ") + to_string(*request.scope),
                 "pass --scope " + join(known, " or ") + ", or omit --scope");
 }
 
@@ -45,14 +45,14 @@ int threads_of(const std::string& subject, const LaunchRules& rules, const Launc
   if (rules.one_caller && own != 0) {
     if (request.threads != 0 && request.threads != own)
       throw refused(subject,
-                    "its calls are made by one " + std::string(to_string(scope)) + ", which has " +
-                        std::to_string(own) + (own == 1 ? " thread" : " threads"),
+                    "one " + std::string(to_string(scope)) +
+                        " makes its calls, so --threads must be " + std::to_string(own),
                     "omit --threads, or pass --scope block");
     return own;
   }
   const int threads = request.threads != 0 ? request.threads : rules.threads;
   if (scope == CallScope::warp && threads % warp_threads != 0)
-    throw refused(subject, std::to_string(threads) + " threads are not whole warps",
+    throw refused(subject, std::to_string(threads) + " threads are not a whole number of warps",
                   "pass --threads as a multiple of " + std::to_string(warp_threads));
   return threads;
 }
@@ -140,7 +140,7 @@ Launch launch_of(const std::string& case_name, const LaunchRules& rules,
   launch.scope = scope_of(subject, rules, request);
   launch.threads = threads_of(subject, rules, request, launch.scope);
   if (rules.one_caller && request.ctas > 1)
-    throw refused(subject, "its calls are made by one block, one after the other", "omit --ctas");
+    throw refused(subject, "one block makes all its calls, so --ctas must be 1", "omit --ctas");
   launch.ctas = rules.one_caller ? 1 : request.ctas != 0 ? request.ctas : rules.ctas;
   return launch;
 }

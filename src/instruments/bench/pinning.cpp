@@ -16,7 +16,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-constexpr const char* pin_fix = "give --pin auto, --pin none, or one CPU for each PE of a node, "
+constexpr const char* pin_fix = "pass --pin auto, --pin none, or one CPU for each PE of a node, "
                                 "e.g. --pin 0,2,4,6";
 
 /// A CPU set of the kernel, large enough for max_cpus.
@@ -225,7 +225,7 @@ Findings pin_findings(const std::vector<PinState>& states, const std::vector<std
   findings.push_back({"bench-unpinned", wanted ? Severity::warning : Severity::info, who,
                       "not bound to a CPU" + (problem.empty() ? "" : " (" + problem + ")") +
                           ": a move to another core shows as an outlier",
-                      wanted ? "let the launcher bind PEs to cores" : "give --pin auto"});
+                      wanted ? "let the launcher bind PEs to cores" : "pass --pin auto"});
   return findings;
 }
 

@@ -50,10 +50,10 @@ void require_pes(const CaseInfo& info, const Sweep& sweep, Traffic traffic, int 
   for (const int pe : {sweep.first_pe, sweep.second_pe})
     if (pe < 0 || (pe >= n_pes && info.min_pes > 1))
       throw refused(info, "no PE " + std::to_string(pe),
-                    "pass two of PE 0 to " + std::to_string(n_pes - 1));
+                    "pass --pair with two different PEs from 0 to " + std::to_string(n_pes - 1));
   if (sweep.first_pe == sweep.second_pe && info.min_pes > 1)
     throw refused(info, "PE " + std::to_string(sweep.first_pe) + " given twice",
-                  "pass two different PEs from 0 to " + std::to_string(n_pes - 1));
+                  "pass --pair with two different PEs from 0 to " + std::to_string(n_pes - 1));
 }
 
 /// The sizes in the range if the case supports only certain sizes; the step is then ignored.
@@ -100,8 +100,8 @@ std::vector<std::size_t> listed_sizes(const CaseInfo& info, const std::vector<st
     }
     if (size % element != 0)
       throw refused(info,
-                    "no multiple of its element size, " + format_size_bytes(element) +
-                        " bytes: " + format_size_bytes(size),
+                    "size " + format_size_bytes(size) + " is no multiple of its element size, " +
+                        format_size_bytes(element) + " bytes",
                     "pass --sizes " + format_size_bytes(rounded_up(size, element)));
     if (std::find(sizes.begin(), sizes.end(), size) == sizes.end())
       sizes.push_back(size);
@@ -134,8 +134,9 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
     return known_sizes(info, first, last);
   if (last / element * element < first)
     throw refused(info,
-                  "no multiple of its element size, " + format_size_bytes(element) +
-                      " bytes, from " + format_size_bytes(first) + " to " + format_size_bytes(last),
+                  "no size from " + format_size_bytes(first) + " to " + format_size_bytes(last) +
+                      " is a multiple of its element size, " + format_size_bytes(element) +
+                      " bytes",
                   "pass -e " + format_size_bytes(rounded_up(first, element)) + " or more");
   if (sweep.step_bytes % element != 0)
     throw refused(info,

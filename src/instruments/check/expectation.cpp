@@ -143,7 +143,7 @@ public:
       return std::nullopt;
     const std::optional<int> number = whole_number<int>(*value);
     if (!number || *number < least)
-      complain(place_of(key), fmt::format("expected a whole number, {} or more", least));
+      complain(place_of(key), fmt::format("expected an integer, {} or more", least));
     return number;
   }
 
@@ -219,9 +219,8 @@ ExpectedDevice device_from(const json& value, const std::string& place, const st
   }
   const std::optional<int> count = members.integer("count", 1);
   if (count && *count != 1 && device.is_named())
-    members.complain(
-        members.place_of("count"),
-        "only one device can have this address or name; a count is for devices without");
+    members.complain(members.place_of("count"),
+                     "must be 1: the entry names one device by its pci or name");
   device.count = count.value_or(1);
   members.finish();
   return device;
@@ -234,10 +233,12 @@ Expectation parse_expectation(const std::string& text, const std::string& file) 
   Members members(document, "", file);
   const std::optional<int> version = members.integer("expectation", 1);
   if (!version)
-    members.complain("", "not an expectation: the key expectation is missing");
+    members.complain(
+        "", "not an expectation: it has no key \"expectation\", the version of its format");
   if (*version > format_version)
-    members.complain("expectation", fmt::format("format {} is newer than this tool's {}", *version,
-                                                format_version));
+    members.complain("expectation",
+                     fmt::format("format {} is newer than the newest that this shmemctl reads, {}",
+                                 *version, format_version));
   Expectation expectation;
   for (const bool is_nic : {false, true}) {
     const char* const key = is_nic ? "nics" : "gpus";

@@ -71,8 +71,7 @@ void require_parts(const PartChoice& choice) {
   require_known(choice.skip, "--skip", choice);
   if (!choice.expects && contains(choice.only, expect_part))
     throw Error(ExitCode::usage, "--only", "",
-                "expect compares the node with a file, and none is "
-                "given",
+                "the part expect compares the node with a file, but --expect is missing",
                 "add --expect FILE; a good node writes it with --record-expect FILE");
   const std::vector<CheckPart> parts = parts_of(choice);
   if (std::none_of(parts.begin(), parts.end(), [&choice](const CheckPart& part) {

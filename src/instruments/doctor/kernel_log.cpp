@@ -120,7 +120,7 @@ std::vector<KernelMessage> parse_kernel_messages(const std::string& text,
     if (source == sources.end())
       entry.refuse_key("cites",
                        "source " + printable(entry.value("cites")) + " is not defined above",
-                       "a line: source NAME REFERENCE");
+                       "a line above it: source NAME REFERENCE");
     message.source = source->second;
     message.example = entry.value("example");
     messages.push_back(std::move(message));

@@ -124,7 +124,8 @@ private:
   void require_hosts() const {
     if (result_.job.hosts.size() < 2)
       throw Error(ExitCode::usage, "fabric", "",
-                  fmt::format("all PEs are on one host ({})", result_.job.hosts.front()),
+                  fmt::format("it measures links between hosts, but all PEs are on one host ({})",
+                              result_.job.hosts.front()),
                   "start PEs on several hosts (mpirun --host a,b; srun -N 2), or split this one: "
                   "shmemctl run -n 4 --nodes 2 fabric")
           .on_all_pes();

@@ -35,7 +35,8 @@ struct Line {
 double number_of(const Line& line, const std::string& text) {
   const auto number = parse_number(text);
   if (!number || *number < 0 || *number > 1e15)
-    line.refuse(printable(text) + " is not a number from 0 to 10^15", "a number as 100 or 0.5");
+    line.refuse(printable(text) + " is not a number from 0 to 10^15",
+                "a number, such as 100 or 0.5");
   return *number;
 }
 
@@ -61,19 +62,21 @@ void read_limit(const Line& line, const std::string& text, CounterRule& rule) {
 void require_source(const Line& line, const std::string& name, const NicThresholds& thresholds) {
   if (thresholds.sources.count(name) == 0)
     line.refuse("source " + printable(name) + " is not defined above",
-                "a line: source NAME REFERENCE");
+                "a line above it: source NAME REFERENCE");
 }
 
 void read_source(const Line& line, NicThresholds& thresholds) {
   if (line.words.size() < 3)
     line.refuse("the source has no reference", "source NAME REFERENCE");
   if (!thresholds.sources.emplace(line.words[1], line.rest(2)).second)
-    line.refuse("source " + printable(line.words[1]) + " is already defined above", "another name");
+    line.refuse("source " + printable(line.words[1]) + " is already defined above",
+                "another name for one of them");
 }
 
 void read_setting(const Line& line, NicThresholds& thresholds) {
   if (line.words.size() != 4)
-    line.refuse("a setting needs three fields", "setting NAME NUMBER SOURCE");
+    line.refuse("a setting needs three fields after the word setting",
+                "setting NAME NUMBER SOURCE");
   OutlierSettings& outliers = thresholds.outliers;
   const std::vector<std::pair<std::string, double*>> settings = {
       {"outlier_mads", &outliers.mads},
@@ -90,7 +93,7 @@ void read_setting(const Line& line, NicThresholds& thresholds) {
     require_source(line, line.words[3], thresholds);
     return;
   }
-  line.refuse("unknown setting " + printable(line.words[1]), join(names, ", "));
+  line.refuse("unknown setting " + printable(line.words[1]), "one of " + join(names, ", "));
 }
 
 void read_rule(const Line& line, NicThresholds& thresholds) {
@@ -111,7 +114,7 @@ void read_rule(const Line& line, NicThresholds& thresholds) {
   rule.finding = line.words[4];
   if (rule.finding != "nic-congested" && rule.finding != "nic-lossy" &&
       rule.finding != "link-flapping")
-    line.refuse(printable(rule.finding) + " is not a counter finding",
+    line.refuse(printable(rule.finding) + " is not a finding of counters",
                 "nic-congested, nic-lossy or link-flapping");
   rule.source = line.words[5];
   require_source(line, rule.source, thresholds);
@@ -121,7 +124,7 @@ void read_rule(const Line& line, NicThresholds& thresholds) {
     line.refuse("a rule for " + printable(rule.counter) + " is already defined above",
                 "one rule for each counter");
   if (thresholds.rules.size() == max_rules)
-    line.refuse("too many rules", "4096 rules at most");
+    line.refuse("too many rules", "at most 4096 rules");
   thresholds.rules.push_back(std::move(rule));
 }
 
@@ -173,7 +176,7 @@ NicThresholds parse_nic_thresholds(const std::string& text, const std::string& s
   for (std::string& raw : split(text, '\n')) {
     ++line.number;
     if (first_non_utf8(raw))
-      line.refuse("the line is not UTF-8", "text");
+      line.refuse("the line is not UTF-8", "it in UTF-8");
     std::replace(raw.begin(), raw.end(), '\r', ' ');
     line.words = split_blanks(raw);
     if (line.words.empty() || starts_with(line.words[0], "#"))
@@ -185,7 +188,8 @@ NicThresholds parse_nic_thresholds(const std::string& text, const std::string& s
     else if (line.words[0] == "rule")
       read_rule(line, thresholds);
     else
-      line.refuse(printable(line.words[0]) + " does not start a line", "source, setting or rule");
+      line.refuse(printable(line.words[0]) + " is not how a line begins",
+                  "source, setting or rule as the first word");
   }
   return thresholds;
 }

@@ -89,12 +89,12 @@ void kill_all_with(const std::string& entry) {
 Guard::Guard() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
-    throw system_error("pipe", "create", errno, "raise the limit of open files");
+    throw system_error("pipe", "create", errno, "raise the limit of open files (ulimit -n)");
   const FileDescriptor read_end(ends[0]);
   pipe_ = FileDescriptor(ends[1]);
   pid_ = ::fork();
   if (pid_ < 0)
-    throw system_error("guard process", "fork", errno, "raise the limit of processes");
+    throw system_error("guard process", "fork", errno, "raise the limit of processes (ulimit -u)");
   if (pid_ == 0) {
     pipe_.reset();
     run_guard(read_end.get());

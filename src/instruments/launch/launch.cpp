@@ -39,12 +39,12 @@ void require_sane(const LaunchRequest& request) {
     throw Error(ExitCode::usage, "run", "", "no command given",
                 "write the command after the options: shmemctl run -n 4 CMD ARGS...");
   if (request.n_pes < 1)
-    throw Error(ExitCode::usage, "run", "", "the job needs at least one PE", "pass -n N");
+    throw Error(ExitCode::usage, "run", "", "the job needs at least one PE", "pass -n 1 or more");
   if (request.n_nodes < 1 || request.n_nodes > request.n_pes)
     throw Error(ExitCode::usage, "run", "",
                 std::to_string(request.n_pes) + " PEs cannot be split into " +
                     std::to_string(request.n_nodes) + " nodes",
-                "pass --nodes from 1 to the number of PEs");
+                "pass --nodes from 1 to " + std::to_string(request.n_pes));
 }
 
 } // namespace

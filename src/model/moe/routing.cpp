@@ -210,7 +210,7 @@ RoutingKind parse_routing_kind(const std::string& name) {
   throw Error(ExitCode::usage, "--routing", "", "unknown value \"" + printable(name) + "\"",
               near ? "did you mean " + *near + "?"
                    : "choose one of " + join(routing_names(), ", ") +
-                         ", or a file with a / in its name")
+                         ", or a file by a path that contains /, such as ./FILE")
       .on_all_pes();
 }
 

@@ -101,7 +101,7 @@ void require_known(const NicChange& change, const Node& node, int nodes) {
     if (!has_port)
       throw Error(ExitCode::usage, what, "",
                   fmt::format("no port {} on {}", *change.port, change.device),
-                  fmt::format("pass {}:{}, the nearest one", change.device,
+                  fmt::format("pass {}:{}, which exists", change.device,
                               nic.ports.empty() ? 1 : nic.ports.back().number));
     return;
   }
@@ -127,15 +127,16 @@ Error unfit(const std::string& problem, const std::string& fix) {
 
 void check(const Node& node, const ClusterRequest& request) {
   if (request.nodes < 1 || request.nodes > max_nodes)
-    throw unfit(fmt::format("{1} nodes; supported are 1 to {0}", max_nodes, request.nodes),
+    throw unfit(fmt::format("it has {1} nodes, but must have 1 to {0}", max_nodes, request.nodes),
                 fmt::format("use the nearest legal value: --nodes {}",
                             std::clamp(request.nodes, 1, max_nodes)));
   if (request.fabric.leaf_nodes < 1)
-    throw unfit(fmt::format("{} nodes cannot share a leaf switch", request.fabric.leaf_nodes),
+    throw unfit(fmt::format("a leaf switch has {} nodes, but must have 1 or more",
+                            request.fabric.leaf_nodes),
                 "use the nearest legal value: --leaf-nodes 1");
   if (!(request.fabric.oversubscription >= 1))
-    throw unfit(fmt::format("invalid oversubscription {}: leaf switches have at most as much "
-                            "uplink as downlink bandwidth",
+    throw unfit(fmt::format("oversubscription, the downlink divided by the uplink bandwidth of a "
+                            "leaf switch, is {}, but must be 1 or more",
                             request.fabric.oversubscription),
                 "use the nearest legal value: --oversubscription 1");
   if (request.mapping.gpus.empty() || node.gpus.empty())
@@ -202,7 +203,7 @@ NodeKind kind_of(const Node& node, const Mapping& mapping, const ClusterRequest&
       if (!(ports[static_cast<std::size_t>(port)].rate_GBps > 0))
         throw unfit(fmt::format("the topology has no rate for {}",
                                 to_string(ports[static_cast<std::size_t>(port)])),
-                    "pass it: --nic-gbits 400");
+                    "pass the rate in Gb/s, such as --nic-gbits 400");
     kind.ports_of_pe.push_back(std::move(used));
   }
   for (const Port& port : ports) {

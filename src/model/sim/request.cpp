@@ -29,23 +29,26 @@ void refuse_idle_flags(const Request& request) {
   const Request untouched;
   const bool low = request.mode == "ll", file = request.from_file();
   const bool moe = request.pattern == "moe";
-  refuse(moe && request.size != untouched.size, "--bytes", "a row's size follows from --hidden",
+  refuse(moe && request.size != untouched.size, "--bytes",
+         "with --pattern moe, the size of a row follows from --hidden",
          "omit it, or use another --pattern");
-  refuse(!moe && !request.move_experts.empty(), "--move-expert", "only the pattern moe has experts",
+  refuse(!moe && !request.move_experts.empty(), "--move-expert", "only --pattern moe has experts",
          "omit it, or use --pattern moe");
   refuse(request.flat && low, "--flat", "low-latency mode always sends rows directly",
          "omit it, or use --mode ht");
   refuse(request.combine != untouched.combine && !low, "--combine",
-         "high-throughput mode combines by rows only", "omit it, or use --mode ll");
+         "high-throughput mode always returns one unweighted row per rank or node",
+         "omit it, or use --mode ll");
   refuse(request.copies != untouched.copies && !low, "--copies",
-         "high-throughput mode sends one row per rank or node", "omit it, or use --mode ll");
+         "high-throughput mode always sends one row per rank or node", "omit it, or use --mode ll");
   refuse((request.groups != untouched.groups || request.top_groups != untouched.top_groups) &&
              request.routing != moe::to_string(moe::RoutingKind::grouped),
-         "--num-groups", "only the grouped routing has groups", "use --routing grouped");
+         "--num-groups", "it and --num-topk-groups need --routing grouped",
+         "omit them, or use --routing grouped");
   refuse((request.uneven || request.masked_percent > 0 || request.tokens || request.top_k ||
           request.experts) &&
              file,
-         "--routing", "a recorded routing already has tokens, experts and all choices",
+         "--routing", "a recorded routing already fixes the tokens, the experts and all choices",
          "omit --num-tokens, --num-topk, --num-experts, --uneven and --masked");
 }
 
@@ -65,7 +68,8 @@ std::optional<int> nearest_group(const Cluster& cluster, int experts, int wanted
 /// Why a group of that many ranks with that many experts does not fit the cluster; "" if it does.
 std::string group_problem(const Cluster& cluster, int experts, int ranks) {
   if (ranks < 1 || ranks % cluster.node_pes != 0)
-    return fmt::format("{} ranks are not a whole number of nodes of {}", ranks, cluster.node_pes);
+    return fmt::format("{} ranks are not a whole number of nodes of {} ranks each", ranks,
+                       cluster.node_pes);
   if (cluster.ranks() % ranks != 0)
     return fmt::format("{} ranks cannot be put into groups of {}", cluster.ranks(), ranks);
   if (experts % ranks != 0)
@@ -135,7 +139,7 @@ MoeTraffic moe_traffic(const Request& request, const Cluster& cluster,
     if (request.ep_ranks > 0 && request.ep_ranks != recorded->shape.n_ranks)
       throw bad(
           printable(request.routing),
-          fmt::format("recorded with {} ranks, but a group has {}", recorded->shape.n_ranks,
+          fmt::format("recorded with {} ranks, but --ep-ranks is {}", recorded->shape.n_ranks,
                       request.ep_ranks),
           group_problem(cluster, recorded->shape.n_experts, recorded->shape.n_ranks).empty()
               ? fmt::format("use the nearest legal value: --ep-ranks {}", recorded->shape.n_ranks)
@@ -204,7 +208,8 @@ Traffic traffic_of(const Request& request, const Cluster& cluster,
   }
   const auto size_bytes = parse_size_bytes(request.size);
   if (!size_bytes)
-    throw bad("--bytes " + printable(request.size), "not a size", "write 4096, 64K or 1M");
+    throw bad("--bytes " + printable(request.size), "not a size",
+              "pass a size, such as 4096, 64K or 1M");
   traffic.size_bytes = static_cast<double>(*size_bytes);
   return traffic;
 }
@@ -215,9 +220,11 @@ Traffic moved(Traffic traffic, const std::vector<ExpertMove>& moves) {
   const moe::Shape& shape = traffic.moe->shape;
   for (const ExpertMove& move : moves) {
     if (move.expert >= shape.n_experts)
-      throw bad("--move-expert", fmt::format("no expert {}", move.expert),
-                fmt::format("use the nearest legal value: {}:{}", shape.n_experts - 1,
-                            std::min(move.rank, shape.n_ranks - 1)));
+      throw bad(
+          "--move-expert",
+          fmt::format("no expert {}: the experts are 0 to {}", move.expert, shape.n_experts - 1),
+          fmt::format("use the nearest legal value: {}:{}", shape.n_experts - 1,
+                      std::min(move.rank, shape.n_ranks - 1)));
     if (move.rank >= shape.n_ranks)
       throw bad("--move-expert",
                 fmt::format("rank {} is not in a group of {} ranks", move.rank, shape.n_ranks),

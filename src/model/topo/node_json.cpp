@@ -31,9 +31,11 @@ public:
       complain(subject_, path_.member("pci"),
                "more than " + std::to_string(max_functions) + " PCI functions");
     if (node_.nvswitches < 0 || node_.nvswitches > max_links_of_node)
-      complain(subject_, path_.member("nvswitches"), "not a number of NVSwitches");
+      complain(subject_, path_.member("nvswitches"),
+               "expected an integer from 0 to " + std::to_string(max_links_of_node));
     if (node_.hidden_nics < 0 || node_.hidden_nics > max_links_of_node)
-      complain(subject_, path_.member("hidden_nics"), "not a number of NICs");
+      complain(subject_, path_.member("hidden_nics"),
+               "expected an integer from 0 to " + std::to_string(max_links_of_node));
     check_pci();
     check_gpus();
     const JsonPath nics = path_.member("nics");
@@ -69,14 +71,17 @@ private:
       const Gpu& gpu = node_.gpus[i];
       const JsonPath path = list.item(i);
       if (gpu.index != static_cast<int>(i))
-        complain(subject_, path.member("index"), "expected " + std::to_string(i));
+        complain(subject_, path.member("index"),
+                 "expected " + std::to_string(i) + ", the position in the list");
       index(gpu.pci, node_.pci.size(), path, "pci");
       int sum = 0;
       const JsonPath links = path.member("links");
       for (std::size_t at = 0; at < gpu.links.size(); ++at) {
         const int count = gpu.links[at].count;
         if (count < 0 || count > max_links_of_node || (sum += count) > max_links_of_node)
-          complain(subject_, links.item(at).member("count"), "not a number of links");
+          complain(subject_, links.item(at).member("count"),
+                   "not an integer from 0 to " + std::to_string(max_links_of_node) +
+                       ", or the sum of the GPU's links exceeds that");
       }
     }
   }

@@ -161,7 +161,8 @@ TEST(CatalogueFile, ValuesOfAnotherFormAreRefusedWithTheirLine) {
   const auto severity = [](const CatalogueEntry& entry) { entry.severity("colour"); };
   EXPECT_EQ(problem_of("pattern ab{}cd*ef", patterns),
             "x.conf, line 2: the pattern has no run of 4 bytes or more without * and {}");
-  EXPECT_EQ(problem_of("pattern abcd{}{}", patterns), "x.conf, line 2: the pattern has {} twice");
+  EXPECT_EQ(problem_of("pattern abcd{}{}", patterns),
+            "x.conf, line 2: the pattern has {} more than once");
   for (const char* const number : {"0", "-1", "x", "1000001", "3.5"})
     EXPECT_EQ(problem_of(std::string("weight ") + number, weight),
               std::string("x.conf, line 2: ") + number + " is not a number from 1 to 1000000");

@@ -36,7 +36,8 @@ DirectDevice::DirectDevice(std::shared_ptr<const verbs::Functions> verbs,
     : direct_(std::move(direct)), verbs_(std::move(verbs), device, with_devx(*direct_)) {
   port_.number = port;
   if (port < 1 || port > verbs_.port_count())
-    fail("open", fmt::format("it has {} port(s)", verbs_.port_count()), "choose an existing port");
+    fail("open", fmt::format("it has no such port, only 1 to {}", verbs_.port_count()),
+         "choose an existing port with SHMEMCTL_HCA_LIST");
   port_ = verbs_.port(port);
 }
 
@@ -100,7 +101,7 @@ RegisteredQueue DirectDevice::register_queue(void* base, std::size_t size_bytes,
   if (dmabuf < 0) {
     memory = direct_->umem_reg(verbs_.context(), base, size_bytes, IBV_ACCESS_LOCAL_WRITE);
   } else if (!direct_->umem_reg_ex) {
-    fail("register a QP in GPU memory", "libmlx5 is older than rdma-core 38",
+    fail("register a QP in GPU memory", "libmlx5 is of a version of rdma-core before 38",
          "update rdma-core, or load nvidia_peermem");
   } else {
     mlx5dv_devx_umem_in request{};

@@ -65,8 +65,11 @@ public:
 
   std::unique_ptr<HcaQp> create_queue(const QpOptions& options) override {
     if (options.wqebbs > info_.max_wqebbs)
-      port_.device.fail("make a queue", std::to_string(options.wqebbs) + " WQEBBs are too many",
-                        "make queues of at most " + std::to_string(info_.max_wqebbs) + " WQEBBs");
+      port_.device.fail("make a queue",
+                        std::to_string(options.wqebbs) + " WQEBBs exceed the limit of " +
+                            std::to_string(info_.max_wqebbs),
+                        "lower SHMEMCTL_QP_DEPTH to " + std::to_string(info_.max_wqebbs) +
+                            " or less");
     return std::make_unique<DevxQp>(port_, options);
   }
 

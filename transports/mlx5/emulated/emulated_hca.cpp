@@ -75,7 +75,7 @@ EmulatedHcaQp::EmulatedHcaQp(EmulatedHca& hca, const QpOptions& options, std::ui
     memory_.reset(std::aligned_alloc(page_bytes_of(options), layout.size_bytes));
     if (!memory_)
       throw Error(ExitCode::unavailable, hca.info().device, "create a QP", "out of memory",
-                  "create shorter queues, or free memory");
+                  "lower SHMEMCTL_QP_DEPTH, or free memory");
     base = memory_.get();
     std::memset(base, 0, layout.size_bytes);
   } else if (options.memory_bytes < layout.size_bytes) {
@@ -192,8 +192,9 @@ std::unique_ptr<HcaMemory> EmulatedHca::register_mapped(const MemoryRequest& req
 std::unique_ptr<HcaQp> EmulatedHca::create_queue(const QpOptions& options) {
   if (options.wqebbs > max_emulated_wqebbs)
     throw Error(ExitCode::usage, info_.device, "create a QP",
-                std::to_string(options.wqebbs) + " WQEBBs exceed the limit",
-                "create queues of at most " + std::to_string(max_emulated_wqebbs) + " WQEBBs");
+                std::to_string(options.wqebbs) + " WQEBBs exceed the limit of " +
+                    std::to_string(max_emulated_wqebbs),
+                "lower SHMEMCTL_QP_DEPTH to " + std::to_string(max_emulated_wqebbs) + " or less");
   const Held held(*this);
   queues_.reserve(queues_.size() + 1); // so that push_back() below cannot throw
   auto queue = std::make_unique<EmulatedHcaQp>(*this, options, next_qpn_++ & 0xffffff);

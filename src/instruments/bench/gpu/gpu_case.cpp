@@ -147,7 +147,8 @@ void GpuCase::launch_and_wait(const char* step, CallScope scope, int ctas, int t
   gpu_->check(); // throws an error with more details, if there are any
   throw Error(ExitCode::unavailable,
               "PE " + std::to_string(pe_) + ", GPU " + std::to_string(info.device),
-              std::string("complete the ") + step, "an operation of a kernel did not complete",
+              std::string("complete the ") + step,
+              "a put, get, atomic or wait of the kernel did not complete",
               "run shmemctl bringup to check every pair of PEs");
 }
 

@@ -14,7 +14,9 @@ const char* to_string(BackendKind kind) {
 }
 
 std::string backend_missing(BackendKind kind) {
-  return kind == BackendKind::gpu && SHMEMCTL_HAVE_CUDA == 0 ? "it was built without CUDA" : "";
+  return kind == BackendKind::gpu && SHMEMCTL_HAVE_CUDA == 0
+             ? "this shmemctl was built without CUDA"
+             : "";
 }
 
 namespace {

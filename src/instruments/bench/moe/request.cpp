@@ -48,17 +48,18 @@ void refuse_idle_flags(const Request& request) {
       throw Error(ExitCode::usage, flag, "", why, fix).on_all_pes();
   };
   const bool low = request.mode == "ll";
-  refuse(request.bias && low, "--bias", "low-latency mode has no bias",
+  refuse(request.bias && low, "--bias", "low-latency mode adds no bias",
          "omit it, or use --mode ht");
   refuse(request.combined_weights && low, "--topk-weights",
          "low-latency mode applies the weights and does not return them",
          "omit it, or use --mode ht");
   refuse(request.combine != untouched.combine && !low, "--combine",
-         "high-throughput mode combines by rows only", "omit it, or use --mode ll");
+         "high-throughput mode always returns one unweighted row per rank or node",
+         "omit it, or use --mode ll");
   refuse(request.layout != untouched.layout && !low, "--layout",
-         "high-throughput mode orders rows by source rank", "omit it, or use --mode ll");
+         "high-throughput mode always orders rows by source rank", "omit it, or use --mode ll");
   refuse(request.layout != untouched.layout && request.combine == "partial", "--layout",
-         "partial sums need the layout by source", "omit it, or use --combine weighted");
+         "--combine partial needs --layout source", "omit --layout, or use --combine weighted");
   refuse(request.flat && low, "--flat", "low-latency mode always sends rows directly",
          "omit it, or use --mode ht");
   refuse(request.rank_timeout_us > 0 && !low, "--patience-us", "high-throughput mode masks no rank",
@@ -67,13 +68,15 @@ void refuse_idle_flags(const Request& request) {
          "bf16 has no scales", "omit it, or use --dtype fp8");
   refuse((request.groups != untouched.groups || request.top_groups != untouched.top_groups) &&
              request.routing != to_string(RoutingKind::grouped),
-         "--num-groups", "only the grouped routing has groups", "use --routing grouped");
+         "--num-groups", "it and --num-topk-groups need --routing grouped",
+         "omit them, or use --routing grouped");
   refuse((request.uneven || request.masked_percent > 0) && request.from_file(), "--routing",
-         "a recorded routing already has all choices", "omit --uneven and --masked");
+         "--uneven and --masked do not apply to a recorded routing, which has all choices",
+         "omit them");
   refuse(request.fewer_by_rank && request.from_file(), "--fewer-by-rank",
-         "a recorded routing already has the tokens of each rank", "omit it");
+         "a recorded routing already has the number of tokens of each rank", "omit it");
   refuse(request.fewer_by_rank && request.uneven, "--fewer-by-rank",
-         "--uneven also decides how many tokens a rank has", "omit one of them");
+         "--uneven also decides how many tokens a rank has", "omit --fewer-by-rank or --uneven");
 }
 
 Setup common_setup(const Request& request, int n_ranks, int node_ranks) {

@@ -133,8 +133,8 @@ private:
     for (std::size_t pe = 0; pe < messages.size(); ++pe) {
       const auto theirs = value_of_pe<std::vector<TrialMessage>>(messages[pe], pe, "trials");
       if (!std::equal(theirs.begin(), theirs.end(), own.begin(), own.end(), same_calls))
-        throw Error(ExitCode::unavailable, "trials of a PE", "compare",
-                    "it has tried different settings",
+        throw Error(ExitCode::unavailable, "trials of PE " + std::to_string(pe), "compare",
+                    "it has tried other settings than this PE",
                     "use the same version of shmemctl and the same GPU model for all PEs");
       for (std::size_t i = 0; i < theirs.size(); ++i) {
         Attempt& attempt = tuned_.attempts[i];

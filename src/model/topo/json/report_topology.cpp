@@ -30,7 +30,8 @@ public:
     topology_.added("remarks", node_.remarks);
     topology_.added("hidden_nics", node_.hidden_nics);
     if (node_.hidden_nics < 0 || node_.hidden_nics > static_cast<int>(max_listed_devices))
-      complain(subject_, path_.member("hidden_nics"), "not a number of NICs");
+      complain(subject_, path_.member("hidden_nics"),
+               "expected an integer from 0 to " + std::to_string(max_listed_devices));
     read_gpus();
     read_nics("nics", true);
     if (topology_.find("other_nics"))
@@ -82,7 +83,8 @@ private:
       Gpu gpu;
       reader("index", gpu.index);
       if (gpu.index != static_cast<int>(i))
-        complain(subject_, json_path.member("index"), "expected " + std::to_string(i));
+        complain(subject_, json_path.member("index"),
+                 "expected " + std::to_string(i) + ", the position in the list");
       Fact<std::string> vendor;
       reader("vendor", vendor);
       gpu.vendor = vendor.value.value_or("");
@@ -357,17 +359,19 @@ Distance read_cell(const json& cell, const JsonPath& json_path, const std::strin
     if (const json* word = reader.find("path")) {
       distance.path = word->is_string() ? parse_path_class(word->get<std::string>()) : std::nullopt;
       if (!distance.path)
-        complain(subject, json_path.member("path"), "not a value of nvidia-smi topo");
+        complain(subject, json_path.member("path"),
+                 "expected a value of nvidia-smi topo, such as NV4, PIX or SYS");
     }
     return distance;
   }
   if (!cell.is_string())
-    complain(subject, json_path, "expected a value of nvidia-smi topo");
+    complain(subject, json_path, "expected a value of nvidia-smi topo, such as NV4, PIX or SYS");
   const auto& word = cell.get_ref<const std::string&>();
   const std::optional<Distance> distance = parse_distance(word);
   if (!distance)
     complain(subject, json_path,
-             "\"" + printable(word, 40) + "\" is not a value of nvidia-smi topo");
+             "\"" + printable(word, 40) +
+                 "\" is not a value of nvidia-smi topo, such as NV4, PIX or SYS");
   return *distance;
 }
 
@@ -386,7 +390,7 @@ void read_reasons(const json& groups, const JsonPath& json_path, DistanceMatrix&
       if (cells[at].size() != 2 || cells[at][0] >= matrix.size() || cells[at][1] >= matrix.size())
         complain(subject, group,
                  "item " + std::to_string(at) +
-                     " of cells is not a row and a column of the matrix");
+                     " of cells is not the indices of a row and a column of the matrix");
       Distance& distance = matrix[cells[at][0]][cells[at][1]];
       if (!distance.path)
         distance.reason = reason;

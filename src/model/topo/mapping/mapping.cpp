@@ -80,7 +80,7 @@ std::vector<int> assign_gpus(const Node& node, int pes, const std::vector<int>& 
       throw input_error("--gpus", "", "no GPU " + std::to_string(gpu),
                         gpu_count == 0
                             ? "omit --gpus: this node has no GPU"
-                            : "pass GPU numbers from 0 to " + std::to_string(gpu_count - 1));
+                            : "pass indices of GPUs from 0 to " + std::to_string(gpu_count - 1));
   std::vector<int> available = gpu_list;
   if (available.empty())
     for (int gpu = 0; gpu < gpu_count; ++gpu)

@@ -42,8 +42,9 @@ std::vector<int> gpu_list(const Options& options, const Node& node) {
     const std::optional<long long> gpu = parse_integer(trim(part));
     if (!gpu || *gpu < 0 || *gpu >= static_cast<long long>(node.gpus.size()))
       throw Error(ExitCode::usage, "--gpus " + text, "",
-                  "no GPU " + part + " on this node, which has " + std::to_string(node.gpus.size()),
-                  "pass GPU numbers as topo shows them, separated by commas");
+                  "\"" + part + "\" is not a GPU of this node, which has " +
+                      std::to_string(node.gpus.size()),
+                  "pass indices of GPUs as shmemctl topo shows them, separated by commas");
     gpus.push_back(static_cast<int>(*gpu));
   }
   return gpus;

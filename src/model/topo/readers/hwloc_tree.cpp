@@ -90,7 +90,7 @@ private:
       return otherwise;
     const auto index = parse_integer(*text);
     if (!index || *index < 0 || *index > 1'000'000)
-      fail(object, "os_index is not a number");
+      fail(object, "os_index is not an integer from 0 to 1000000");
     return static_cast<int>(*index);
   }
 
@@ -100,7 +100,7 @@ private:
       return {};
     const auto cpus = parse_hwloc_bitmap(*text);
     if (!cpus)
-      fail(object, fmt::format("{} is not a set of at most {} bits", attribute, max_cpus));
+      fail(object, fmt::format("{} is not a bitmap of at most {} bits", attribute, max_cpus));
     return *cpus;
   }
 
@@ -111,7 +111,8 @@ private:
     if (type == "NUMANode" || type == "Node")
       numa_.push_back(&object);
     if (packages_.size() > topo_limits::max_packages || numa_.size() > topo_limits::max_numa_nodes)
-      fail(object, "too many packages or NUMA nodes");
+      fail(object, fmt::format("more than {} packages or {} NUMA nodes", topo_limits::max_packages,
+                               topo_limits::max_numa_nodes));
     for (const XmlElement& child : object.children)
       if (child.name == "object")
         collect(child);
@@ -209,7 +210,7 @@ private:
     device.kind = PciKind::bridge;
     tree_.node.pci.push_back(device);
     if (tree_.node.pci.size() > topo_limits::max_pci_entries)
-      fail(object, "too many PCI functions");
+      fail(object, fmt::format("more than {} PCI functions", topo_limits::max_pci_entries));
     around.parent = static_cast<int>(tree_.node.pci.size()) - 1;
   }
 
@@ -231,7 +232,7 @@ private:
     bridge.package = locality(around.locality).package;
     tree_.node.host_bridges.push_back(bridge);
     if (tree_.node.host_bridges.size() > topo_limits::max_host_bridges)
-      fail(object, "too many host bridges");
+      fail(object, fmt::format("more than {} host bridges", topo_limits::max_host_bridges));
     around.host_bridge = static_cast<int>(tree_.node.host_bridges.size()) - 1;
     around.parent = -1;
   }
@@ -319,7 +320,7 @@ private:
       function.name = *name;
     tree_.functions.push_back(std::move(function));
     if (tree_.functions.size() > topo_limits::max_pci_functions)
-      fail(object, "too many PCI functions");
+      fail(object, fmt::format("more than {} PCI functions", topo_limits::max_pci_functions));
     around.function = static_cast<int>(tree_.functions.size()) - 1;
   }
 
@@ -346,7 +347,7 @@ private:
       device.openfabrics = *type == 3;
     }
     if (++os_devices_ > topo_limits::max_os_devices)
-      fail(object, "too many OS devices");
+      fail(object, fmt::format("more than {} OS devices", topo_limits::max_os_devices));
     if (around.function >= 0)
       tree_.functions[static_cast<std::size_t>(around.function)].os_devices.push_back(device);
     else

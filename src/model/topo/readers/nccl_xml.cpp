@@ -24,8 +24,8 @@ int count_of(const XmlElement& element, const std::string& subject) {
   const std::optional<long long> count = parse_integer(element.get("count"));
   if (!count || *count < 0 || *count >= 1000)
     throw bad_element(subject, element,
-                      "<" + element.name + "> with the count " +
-                          printable(element.get("count"), 40));
+                      "count of <" + element.name + "> is \"" +
+                          printable(element.get("count"), 40) + "\", not an integer from 0 to 999");
   return static_cast<int>(*count);
 }
 

@@ -1,6 +1,7 @@
 // Reads NCCL topology XML into a Node.
 #pragma once
 
+#include <fmt/format.h>
 #include <optional>
 #include <set>
 #include <string>
@@ -37,7 +38,9 @@ Fact<T> hexadecimal(const std::string& subject, const XmlElement& element, const
     return unknown<T>(silent);
   const std::optional<long long> value = parse_integer(text, 16);
   if (!value || *value < 0 || *value > limit)
-    throw bad_element(subject, element, std::string(attribute) + " is " + printable(text, 40));
+    throw bad_element(subject, element,
+                      fmt::format("{} is {}, not a hexadecimal number from 0 to {:#x}", attribute,
+                                  printable(text, 40), limit));
   return known(static_cast<T>(*value), line_of(element) + ", " + attribute);
 }
 

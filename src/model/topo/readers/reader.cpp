@@ -82,9 +82,10 @@ TopoFormat detect_xml(const std::string& text, const std::string& subject) {
   if (root.name == "system")
     return TopoFormat::nccl_xml;
   if (root.name == "graphs")
-    throw input_error(subject, position,
-                      "this is an NCCL graph file (<graphs>), which holds rings and no topology",
-                      "dump the topology with NCCL_TOPO_DUMP_FILE");
+    throw input_error(
+        subject, position,
+        "this is an NCCL graph file (<graphs>), which holds channels and no topology",
+        "set NCCL_TOPO_DUMP_FILE, run any NCCL job, and pass the file that it writes");
   if (root.name.empty())
     throw input_error(subject, position, "XML without an element", fix_of_input);
   throw input_error(subject, position,
@@ -98,7 +99,9 @@ TopoFormat detect_json(const std::string& text, const std::string& subject) {
   if (document.is_object() && schema != document.end() && schema->is_object() &&
       schema->value("name", nlohmann::json()) == "shmemctl.report")
     return TopoFormat::report;
-  throw input_error(subject, "", "JSON, but not a shmemctl report (no schema.name)", fix_of_input);
+  throw input_error(subject, "",
+                    "JSON, but not a shmemctl report (schema.name is not shmemctl.report)",
+                    fix_of_input);
 }
 
 } // namespace

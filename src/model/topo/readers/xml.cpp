@@ -152,7 +152,8 @@ void check_bytes(const std::string& text, const std::string& subject) {
   if (trim(text).empty())
     throw input_error(subject, "line 1, column 1", "the file is empty", fix_of_xml);
   if (text.size() > max_input_bytes)
-    throw input_error(subject, "", "larger than " + std::to_string(max_input_bytes) + " bytes",
+    throw input_error(subject, "",
+                      "larger than the limit of " + std::to_string(max_input_bytes) + " bytes",
                       fix_of_xml);
   if (const auto at = first_non_utf8(text))
     throw input_error(subject, position_of(text, *at), "invalid UTF-8", fix_of_xml);

@@ -215,7 +215,7 @@ std::string refusal(const std::string& text) {
 
 TEST(Expectation, AMistakeInTheFileIsNamedWithItsPlace) {
   EXPECT_TRUE(testing::contains(refusal("{"), "node.json")) << refusal("{");
-  EXPECT_TRUE(testing::contains(refusal("{}"), "the key expectation is missing")) << refusal("{}");
+  EXPECT_TRUE(testing::contains(refusal("{}"), "it has no key")) << refusal("{}");
   EXPECT_TRUE(testing::contains(refusal(R"({"expectation": 2})"), "format 2 is newer"));
   const std::string typo =
       refusal(R"({"expectation": 1, "nics": [{"name": "a", "firmwear": "1"}]})");

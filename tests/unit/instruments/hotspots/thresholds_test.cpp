@@ -54,7 +54,7 @@ struct Bad {
 TEST(NicThresholds, ABadLineIsNamedWithWhatWasExpected) {
   const std::string head = "# comment\n\nsource s somebody\n";
   const Bad cases[] = {
-      {"limit x", "does not start a line"},
+      {"limit x", "is not how a line begins"},
       {"source s again", "is already defined above"},
       {"source t", "no reference"},
       {"setting outlier_mads 3", "three fields"},
@@ -69,7 +69,7 @@ TEST(NicThresholds, ABadLineIsNamedWithWhatWasExpected) {
       {"rule c >1/s/s error nic-lossy s words", "not a limit"},
       {"rule c >x error nic-lossy s words", "not a number"},
       {"rule c >0 fatal nic-lossy s words", "not a severity"},
-      {"rule c >0 error nic-hot s words", "not a counter finding"},
+      {"rule c >0 error nic-hot s words", "not a finding of counters"},
       {"rule c >0 error nic-lossy t words", "source t is not defined"},
       {"rule c*d*e >0 error nic-lossy s words", "more than one *"},
       {"source t \xff", "not UTF-8"},

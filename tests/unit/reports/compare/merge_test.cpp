@@ -291,7 +291,8 @@ TEST_F(Folder, ARunThatIsNotThereIsRefused) {
   Report merged = merge_reports({node("a", 1, 1), node("b", 1, 2)});
   merged.results[1].run = 2;
   const std::string path = write("m.json", merged);
-  expect_error(ExitCode::usage, {"m.json", "/results", "run 2 is not one of 2 runs"},
+  expect_error(ExitCode::usage,
+               {"m.json", "/results", "item 2 (counted from 0) of /runs, which has 2 items"},
                [&] { load_reports({path}); });
 }
 

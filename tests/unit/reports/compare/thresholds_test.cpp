@@ -252,9 +252,10 @@ TEST(SectionThreshold, OneAboutNothingIsAnErrorNotAPass) {
   EXPECT_NE(device.find("did you mean device=mlx5_1?"), std::string::npos) << device;
   const Threshold load = parse_threshold("hotspots.utilisation<=1", "x");
   const Threshold checks = parse_threshold("checks[status=fail]==0", "x");
-  expect_error(ExitCode::usage, {"no report has loads of NICs"},
+  expect_error(ExitCode::usage, {"no report has NIC loads"},
                [&] { hold_against(load, reports()); });
-  expect_error(ExitCode::usage, {"no report has checks"}, [&] { hold_against(checks, reports()); });
+  expect_error(ExitCode::usage, {"no report has results of checks"},
+               [&] { hold_against(checks, reports()); });
 }
 
 TEST(SectionThreshold, OutcomesAreAPartOfTheReport) {

@@ -104,7 +104,7 @@ TEST(Launch, RefusesHalfAWarpAndScopesThatTheCaseLacks) {
   LaunchRequest request = by_gpu();
   request.scope = CallScope::warp;
   request.threads = 48;
-  expect_refused("whole warps", [&] { launch_of("put", grid_rules(), request); });
+  expect_refused("whole number of warps", [&] { launch_of("put", grid_rules(), request); });
   LaunchRules rules = grid_rules();
   rules.scopes = {CallScope::thread};
   request = by_gpu();

@@ -315,7 +315,7 @@ TEST(NcclXmlRefuses, InvalidValuesWithTheirLine) {
             std::string::npos);
   const std::string gpu = "<pci busid=\"0:1:0.0\" class=\"0x030200\"><gpu>";
   EXPECT_NE(refusal(cpu(gpu + "<nvlink target=\"0:2:0.0\" tclass=\"0x0302\"/></gpu></pci>"))
-                .find("<nvlink> with the count"),
+                .find("count of <nvlink> is"),
             std::string::npos);
   EXPECT_NE(refusal(cpu(gpu + "<nvlink target=\"x\" count=\"1\"/></gpu></pci>"))
                 .find("target x is not a PCI address"),
