@@ -166,6 +166,9 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t slot_pairs(int senders) {
 SHMEMCTL_HOST_DEVICE constexpr bool is_small(std::uint64_t size_bytes, int senders) {
   return pairs_of(size_bytes) <= slot_pairs(senders);
 }
+/// Most words of data that a thread sends as pairs in a collective of a single thread or warp; with
+/// more of them, stores of 16 bytes and flags are faster.
+inline constexpr std::uint64_t few_pairs_per_thread = 32;
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t word_of(std::uint32_t data, std::uint64_t epoch) {
   return static_cast<std::uint64_t>(data) << 32 | static_cast<std::uint32_t>(epoch);
 }

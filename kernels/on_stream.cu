@@ -48,7 +48,7 @@ void put(const Job& job, void* target, const void* source, std::size_t size_byte
   if (size_bytes == 0)
     return;
   std::byte* const there = job.address(target, pe);
-  if (job.by_copy_engine(there, size_bytes)) {
+  if (job.by_copy_engine(there)) {
     require_success(
         cudaMemcpyAsync(there, source, size_bytes, cudaMemcpyDefault, stream_of(stream)), "put");
     return;
@@ -62,7 +62,7 @@ void get(const Job& job, void* target, const void* source, std::size_t size_byte
   if (size_bytes == 0)
     return;
   const std::byte* const there = job.address(source, pe);
-  if (job.by_copy_engine(there, size_bytes)) {
+  if (job.by_copy_engine(there)) {
     require_success(
         cudaMemcpyAsync(target, there, size_bytes, cudaMemcpyDefault, stream_of(stream)), "get");
     return;
@@ -74,7 +74,7 @@ void get(const Job& job, void* target, const void* source, std::size_t size_byte
 void put_signal(const Job& job, void* target, const void* source, std::size_t size_bytes,
                 std::uint64_t* word, std::uint64_t value, device::SignalOp op, int pe,
                 Stream stream) {
-  if (job.by_copy_engine(job.address(target, pe), size_bytes)) {
+  if (size_bytes >= put_signal_copy_bytes && job.by_copy_engine(job.address(target, pe))) {
     put(job, target, source, size_bytes, pe, stream);
     signal(job, word, value, op, pe, stream);
     return;

@@ -17,8 +17,9 @@ namespace shmemctl::on_stream {
 /// A CUstream of the device of the job's heap.
 using Stream = void*;
 
-/// From this size on, mapped GPU memory is copied by the copy engines instead of kernels.
-inline constexpr std::size_t copy_engine_bytes = std::size_t{128} << 10;
+/// From this size on, a put with a signal to mapped GPU memory is a copy by a copy engine and a
+/// kernel that sets the signal; below, one kernel does both.
+inline constexpr std::size_t put_signal_copy_bytes = std::size_t{128} << 10;
 
 /// What the host needs to know about the job. The constructor reads device memory, which a graph
 /// cannot capture. Construct a new object when the DeviceJob changes (when the heap grows or teams
@@ -35,13 +36,12 @@ public:
   /// The mapped address of `local`, a symmetric address of this PE, on that PE; nullptr if it is
   /// not mapped here.
   std::byte* address(const void* local, int pe) const;
-  /// Whether transfers of that size to or from `there`, a result of address(), use copy engines.
-  /// Transfers of a heap in host memory never do: the host would block until the copy is done, and
+  /// Whether puts and gets to or from `there`, a result of address(), use copy engines: a copy
+  /// starts faster than a kernel at any size (2.1 and 3.1 us for 8 bytes, H200). Transfers of a
+  /// heap in host memory never do: the host would block until the copy is done, and
   /// thus until everything is done that the stream waits for before it; and the driver does not
   /// copy a range that spans two growth steps of the heap.
-  bool by_copy_engine(const std::byte* there, std::size_t size_bytes) const {
-    return there != nullptr && size_bytes >= copy_engine_bytes && !heap_on_host_;
-  }
+  bool by_copy_engine(const std::byte* there) const { return there != nullptr && !heap_on_host_; }
 
 private:
   DeviceJob device_;

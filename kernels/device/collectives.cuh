@@ -51,6 +51,17 @@ __device__ inline bool fits_words(const DeviceJob& job, const TeamView& team,
   return plan::is_small(size_bytes, senders) && unmapped_member(job, team) < 0;
 #endif
 }
+/// Whether `size_bytes` for each other member are so little for the threads of the scope that words
+/// that carry the epoch are faster than stores of 16 bytes and flags. Always true for blocks, whose
+/// sizes may differ between members: all members must choose the same algorithm.
+template <class Scope>
+__device__ inline bool are_few_words(const TeamView& team, std::size_t size_bytes) {
+  if constexpr (std::is_same<Scope, Block>::value)
+    return true;
+  else
+    return plan::pairs_of(size_bytes) * static_cast<std::uint64_t>(team.n - 1) <=
+           plan::few_pairs_per_thread * static_cast<std::uint64_t>(Scope::size());
+}
 
 template <class Scope>
 __device__ inline bool gather(const DeviceJob& job, int team_number, void* dest, const void* source,
@@ -60,7 +71,7 @@ __device__ inline bool gather(const DeviceJob& job, int team_number, void* dest,
     return false;
   if (size_bytes == 0)
     return true;
-  if (!fits_words(job, team, size_bytes, team.n))
+  if (!are_few_words<Scope>(team, size_bytes) || !fits_words(job, team, size_bytes, team.n))
     return gather_large<Scope>(job, team, dest, source, size_bytes, stride_bytes, share);
   return share.part != 0 || gather_small<Scope>(job, team, dest, source, size_bytes, stride_bytes);
 }
@@ -74,7 +85,7 @@ __device__ inline bool broadcast(const DeviceJob& job, int team_number, void* de
     return false;
   if (size_bytes == 0)
     return true;
-  if (!fits_words(job, team, size_bytes, 1))
+  if (!are_few_words<Scope>(team, size_bytes) || !fits_words(job, team, size_bytes, 1))
     return broadcast_large<Scope>(job, team, dest, source, size_bytes, root, share);
   return share.part != 0 || broadcast_small<Scope>(job, team, dest, source, size_bytes, root);
 }

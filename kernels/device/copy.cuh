@@ -102,6 +102,33 @@ __device__ __noinline__ void copy_any(void* to, const void* from, std::size_t si
     copy_as<Scope, Source, std::byte>(target, source, size_bytes);
 }
 
+/// A copy of at most copy_unroll words of 16 bytes per thread, between addresses that are aligned
+/// to 16 bytes. Inlined: the call of copy_any(), and its choice of a word, take as long as such a
+/// copy (64 KiB by a block of 1024 threads: 0.8 of 3.7 us, H200). Offsets have 32 bits.
+template <class Scope, class Source>
+__device__ inline void copy_few(void* to, const void* from, unsigned count) {
+  int4 words[copy_unroll];
+  const auto first = static_cast<unsigned>(Scope::rank());
+  const auto step = static_cast<unsigned>(Scope::size());
+#pragma unroll
+  for (unsigned i = 0; i < copy_unroll; ++i)
+    if (first + i * step < count)
+      words[i] = Source::load(static_cast<const int4*>(from) + (first + i * step));
+#pragma unroll
+  for (unsigned i = 0; i < copy_unroll; ++i)
+    if (first + i * step < count)
+      static_cast<int4*>(to)[first + i * step] = words[i];
+}
+/// Whether copy_few() can do it.
+template <class Scope>
+__device__ inline bool is_few(const void* to, const void* from, std::size_t size_bytes) {
+  return size_bytes <= copy_unroll * sizeof(int4) * static_cast<unsigned>(Scope::size()) &&
+         (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) |
+          size_bytes) %
+                 sizeof(int4) ==
+             0;
+}
+
 /// Whether the calling warp has nothing to copy, and need not call copy_any(). Most threads of a
 /// block have no part of a small message, and the instructions that they would issue in copy_any()
 /// bound the message rate: 64 KiB by 32 blocks of 1024 threads is 2 KiB per block, the work of four
@@ -131,6 +158,11 @@ __device__ inline void copy(void* to, const void* from, std::size_t size_bytes) 
       (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 8 == 0) {
     if (Scope::rank() == 0)
       *static_cast<std::uint64_t*>(to) = Source::load(static_cast<const std::uint64_t*>(from));
+    Scope::converge();
+    return;
+  }
+  if (detail::is_few<Scope>(to, from, size_bytes)) {
+    detail::copy_few<Scope, Source>(to, from, static_cast<unsigned>(size_bytes / sizeof(int4)));
     Scope::converge();
     return;
   }

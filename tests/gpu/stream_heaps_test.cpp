@@ -48,8 +48,7 @@ public:
     on_stream::Job known(gpu_.job(), gpu_.heap_delta_bytes(), gpu_.info().heap_kind == "host");
     const on_stream::Job asked(gpu_.job());
     for (const on_stream::Job& one : {known, asked})
-      expect(one.by_copy_engine(one.address(target_, peer_), words * 8) == (kind != "host"),
-             "who copies");
+      expect(one.by_copy_engine(one.address(target_, peer_)) == (kind != "host"), "who copies");
     return runtime_.pe() == 0 ? known : asked;
   }
 

@@ -286,16 +286,16 @@ void expect_data_before_signals(GpuPe& me, std::size_t size_bytes, std::uint64_t
   require(seen.late == 0, "words behind their signal: " + std::to_string(seen.late));
 }
 
-/// Small data goes by kernels; the signal goes another way than the copy engine's bytes, and comes
-/// behind them.
+/// Data of a put goes by a copy engine, its signal by a kernel; a small put with a signal is one
+/// kernel. The signal comes after the data in each case.
 TEST(Streams, DataComesBeforeItsSignal) {
-  static_assert(on_stream::copy_engine_bytes == std::size_t{128} << 10);
+  static_assert(on_stream::put_signal_copy_bytes == std::size_t{128} << 10);
   const std::uint64_t rounds = pes_take_turns() ? 100 : share_of(messages_of(20000) / 2);
   run([rounds](GpuPe& me) {
     for (const std::size_t size :
          {std::size_t{8}, std::size_t{16} << 10, std::size_t{128} << 10, std::size_t{1} << 20})
       expect_data_before_signals(me, size,
-                                 size > on_stream::copy_engine_bytes ? rounds / 4 + 1 : rounds);
+                                 size > on_stream::put_signal_copy_bytes ? rounds / 4 + 1 : rounds);
   });
 }
 

@@ -168,11 +168,9 @@ static std::vector<CaseRow> make_table() {
       to_all;
   const std::string caller_quiet =
       "One caller (--scope) issues one operation at a time, each followed by a quiet.";
-  static_assert(on_stream::copy_engine_bytes == std::size_t{128} << 10);
   const std::string enqueued =
-      "Operations are enqueued back to back, with one quiet at the end. The copy engine transfers "
-      "messages of 128 KiB and more between mapped GPUs; a kernel transfers smaller ones, and all "
-      "messages of a heap in host memory." +
+      "Operations are enqueued back to back, with one quiet at the end. Copies between mapped GPUs "
+      "are made by a copy engine, those of a heap in host memory by a kernel." +
       to_all;
   const std::string enqueued_quiet =
       "Operations are enqueued back to back, each followed by a quiet.";
