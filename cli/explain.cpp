@@ -26,7 +26,7 @@ struct ExplainFlags {
 
 explain::Catalogue read_catalogue(const std::string& file) {
   explain::Catalogue catalogue;
-  catalogue.add(explain::log_messages_text(), "built in");
+  catalogue.add(explain::log_messages_text(), "built-in log messages");
   if (!file.empty())
     catalogue.add(read_input(file), file);
   return catalogue;

@@ -7,12 +7,19 @@
 #include <memory>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "reports/table.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
 
 namespace {
+
+/// CLI11 prints the limits of a range with six digits: "1e+06".
+std::string without_exponent(const std::string& number) {
+  return number.find("e+") == std::string::npos ? number : fmt::format("{:.0f}", std::stod(number));
+}
 
 constexpr std::array<const char*, 3> range_starts = {"INT in [", "UINT in [", "FLOAT in ["};
 
@@ -271,10 +278,11 @@ std::string value_range(const CLI::Option& option) {
   if (range == std::string::npos)
     return "";
   const std::size_t first = type.find('[', range) + 1;
-  std::string text = type.substr(first, type.find(']', first) - first);
-  if (const std::size_t dash = text.find(" - "); dash != std::string::npos)
-    text.replace(dash, 3, " to ");
-  return text;
+  const std::string text = type.substr(first, type.find(']', first) - first);
+  const std::size_t dash = text.find(" - ");
+  if (dash == std::string::npos)
+    return text;
+  return without_exponent(text.substr(0, dash)) + " to " + without_exponent(text.substr(dash + 3));
 }
 
 std::optional<ValueRange> limits_of(const CLI::Option& option) {

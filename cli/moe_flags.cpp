@@ -58,8 +58,10 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
   command
       .add_option(
           "--combine", request.combine,
-          "weighted (default): one row per expert choice is returned, and the token's source rank "
-          "sums them; partial: each rank sums a token's rows and returns one (only with --mode ll)")
+          "What is returned for a token, only with --mode ll. weighted (default): one row per "
+          "expert "
+          "choice, summed by the token's source rank; partial: one row per rank, which has summed "
+          "its own rows")
       ->check(CLI::IsMember({"weighted", "partial"}));
   command
       .add_option("--layout", request.layout,

@@ -117,7 +117,8 @@ std::shared_ptr<ThresholdFlags> add_threshold_flags(CLI::App& command) {
   auto flags = std::make_shared<ThresholdFlags>();
   command
       .add_option("--require", flags->expressions,
-                  "Threshold that all matching rows must meet, in the form below; may be repeated")
+                  "Threshold that every selected row must meet, such as put[bytes=1M].p50_us<40; "
+                  "may be repeated")
       ->type_name("THRESHOLD")
       ->allow_extra_args(false);
   command

@@ -90,7 +90,7 @@ void add_cluster_flags(CLI::App& command, sim::Request& request) {
   command
       .add_option("--nodes", request.nodes,
                   "Nodes of the cluster, each with this topology (default 2)")
-      ->check(CLI::Range(0, 1 << 24));
+      ->check(CLI::Range(1, sim::max_nodes));
   command
       .add_option("--fabric", request.fabric,
                   "How NICs are connected. rail (default): NIC i of each node to leaf switch i; "
@@ -100,12 +100,12 @@ void add_cluster_flags(CLI::App& command, sim::Request& request) {
   command
       .add_option("--leaf-nodes", request.leaf_nodes,
                   "Nodes that are connected to the same leaf switches (default 32)")
-      ->check(CLI::Range(0, 1 << 24));
+      ->check(CLI::Range(1, sim::max_nodes));
   command
       .add_option(
           "--oversubscription", request.oversubscription,
           "Bandwidth of a leaf switch to its nodes, divided by that of its uplinks (default 1)")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(CLI::Range(1.0, 1e6));
   command
       .add_option("--nic-gbits", request.nic_Gbps,
                   "Rate of each NIC port in Gbit/s (default: from the topology)")

@@ -50,7 +50,7 @@ std::string zstd_decompressed(std::string_view bytes, const std::string& subject
                               std::size_t max_bytes) {
   const std::unique_ptr<ZSTD_DCtx, FreeContext> context(ZSTD_createDCtx());
   if (context == nullptr)
-    throw Error(ExitCode::usage, subject, "read", "no memory", "free memory, and try again");
+    throw Error(ExitCode::unavailable, subject, "read", "no memory", "free memory, and try again");
   std::string content;
   std::vector<char> piece(ZSTD_DStreamOutSize());
   ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};

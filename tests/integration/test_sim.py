@@ -143,7 +143,8 @@ class Results(SimTest):
     def test_refusals(self):
         for arguments, words in (
                 (("--nodes", 3), "256 experts cannot be shared evenly by 24 ranks"),
-                (("--nodes", 0), "must have 1 to"),
+                (("--nodes", 0), "--nodes: 0 is not in range 1 to 65536"),
+                (("--leaf-nodes", 0), "--leaf-nodes: 0 is not in range 1 to 65536"),
                 (("--kill-nic", "mlx5_77"), "no NIC mlx5_77 in the topology"),
                 (("--kill-nic", "9/mlx5_0"), "nodes 0 to 1"),
                 (("--oversubscription", 0.5), "oversubscription"),

@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "kernels/on_stream.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 

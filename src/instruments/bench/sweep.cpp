@@ -100,7 +100,8 @@ std::vector<std::size_t> listed_sizes(const CaseInfo& info, const std::vector<st
     }
     if (size % element != 0)
       throw refused(info,
-                    "size " + format_size_bytes(size) + " is no multiple of its element size, " +
+                    "size " + format_size_bytes(size) +
+                        " is no multiple of the case's element size, " +
                         format_size_bytes(element) + " bytes",
                     "pass --sizes " + format_size_bytes(rounded_up(size, element)));
     if (std::find(sizes.begin(), sizes.end(), size) == sizes.end())
@@ -135,13 +136,13 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
   if (last / element * element < first)
     throw refused(info,
                   "no size from " + format_size_bytes(first) + " to " + format_size_bytes(last) +
-                      " is a multiple of its element size, " + format_size_bytes(element) +
+                      " is a multiple of the case's element size, " + format_size_bytes(element) +
                       " bytes",
                   "pass -e " + format_size_bytes(rounded_up(first, element)) + " or more");
   if (sweep.step_bytes % element != 0)
     throw refused(info,
                   "invalid step: " + format_size_bytes(sweep.step_bytes) +
-                      " is no multiple of its element size, " + format_size_bytes(element) +
+                      " is no multiple of the case's element size, " + format_size_bytes(element) +
                       " bytes",
                   "pass -i " + format_size_bytes(rounded_up(sweep.step_bytes, element)));
   if (!(sweep.step_factor > 1) || !std::isfinite(sweep.step_factor))

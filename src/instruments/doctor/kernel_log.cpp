@@ -130,7 +130,7 @@ std::vector<KernelMessage> parse_kernel_messages(const std::string& text,
 
 const std::vector<KernelMessage>& kernel_messages() {
   static const std::vector<KernelMessage> messages =
-      parse_kernel_messages(kernel_messages_text(), "built in");
+      parse_kernel_messages(kernel_messages_text(), "built-in kernel messages");
   return messages;
 }
 

@@ -119,8 +119,6 @@ std::string to_string(const NicChange& change) {
 
 namespace {
 
-constexpr int max_nodes = 1 << 16;
-
 Error unfit(const std::string& problem, const std::string& fix) {
   return {ExitCode::usage, "cluster", "", problem, fix};
 }

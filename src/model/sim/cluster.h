@@ -85,7 +85,7 @@ struct NodeKind {
 };
 
 struct Cluster {
-  int nodes = 1;
+  int nodes = 1; ///< up to max_nodes
   int node_pes = 1;
   std::vector<Port> ports;
   std::vector<double>
@@ -106,6 +106,8 @@ struct Cluster {
     return kinds == other.kinds && kind_of_node == other.kind_of_node;
   }
 };
+
+inline constexpr int max_nodes = 1 << 16;
 
 struct ClusterRequest {
   int nodes = 1;

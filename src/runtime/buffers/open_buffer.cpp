@@ -67,8 +67,9 @@ PagesView::PagesView(const std::vector<FilePart>& parts, const std::vector<FileD
   for (const FilePart& part : parts) {
     require_size(files[part.file], part);
     if (__builtin_add_overflow(size_bytes_, part.size_bytes, &size_bytes_))
-      throw Error(ExitCode::unavailable, pages_subject, "import", "they exceed the address space",
-                  "run the same version of shmemctl on all hosts");
+      throw Error(ExitCode::unavailable, pages_subject, "import",
+                  "the sizes that the owner sent exceed the address space",
+                  "run the same version of shmemctl in all PEs");
   }
   void* reserved =
       ::mmap(nullptr, size_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
