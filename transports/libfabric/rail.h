@@ -67,8 +67,9 @@ public:
   long send(Operation& operation);
 
   /// The Error of an operation on that peer, with all details.
+  /// @param fix empty: advice about the peer and the network
   Error failure(const char* attempted, int pe, const std::string& text,
-                const std::string& fix) const;
+                const std::string& fix = {}) const;
   /// Closes the endpoint. Nothing may be posted or polled afterwards.
   void close() { endpoint_.close(); }
 
