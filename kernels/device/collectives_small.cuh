@@ -141,8 +141,12 @@ public:
     return begin_and_send(source, size_bytes, stride_bytes, slot, [] {});
   }
 
-  /// Waits for eight bytes of member `from`, starting from `seen`, words that have been loaded
-  /// already, perhaps before the data arrived.
+  /// Waits for eight bytes of member `from`.
+  __device__ std::uint64_t receive(int slot, unsigned pair, int from, bool& ok) {
+    return finish(load_pair(slot, pair), slot, pair, from, ok);
+  }
+  /// The same, starting from `seen`, words that have been loaded already, perhaps before the data
+  /// arrived.
   __device__ std::uint64_t finish(WordPair seen, int slot, unsigned pair, int from, bool& ok) {
     const auto poll = [&] {
       seen = load_pair_relaxed(words(slot, pair));
