@@ -178,7 +178,7 @@ private:
   /// none. Collective.
   std::vector<Transport*> make_gpu_transports();
   /// Whether any PE cannot map the GPU memory of some PE that it reaches, or DEVICE_PATH requires
-  /// a network. Collective.
+  /// a network; false with DEVICE_PATH=p2p. Collective.
   bool need_gpu_network(const RegionView& heap_view);
   /// Collective: decides whether NICs access the GPUs' memory, and which transport's NICs.
   void choose_gpu_network(const RegionView& heap_view);
