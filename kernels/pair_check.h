@@ -37,8 +37,8 @@ struct Result {
 /// Symmetric memory of the check: the same layout on every PE. Offsets in bytes from its start.
 struct Layout {
   static constexpr int n_sizes = 2;
-  /// Two sizes: one word, which a put with signal sends together with the signal; and a large,
-  /// unaligned one.
+  /// Two sizes: one word, which a put with signal sends together with the signal; and a large one,
+  /// which begins shift_bytes after an aligned address.
   static constexpr std::uint64_t alignment_bytes = 256, shift_bytes = 3;
 
   int n_pes;

@@ -18,8 +18,8 @@ enum class CollectiveKernel : std::int32_t {
 /// rounded once.
 enum class CollectiveNumber : std::int32_t { int64, float32, bf16, fp16 };
 
-/// Calls number first .. first + count - 1, each made by all blocks of the grid, with a grid
-/// barrier between them. Consecutive calls send from different places of the source.
+/// The calls with the numbers first to first + count - 1, each made by all blocks of the grid, with
+/// a grid barrier between them. Consecutive calls send from different places of the source.
 struct CollectiveArguments {
   CollectiveKernel kernel;
   CollectiveNumber number; ///< the numbers that a reduction combines

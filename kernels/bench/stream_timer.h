@@ -14,7 +14,7 @@ public:
   StreamTimer(const StreamTimer&) = delete;
   StreamTimer& operator=(const StreamTimer&) = delete;
 
-  /// Records an event in the stream, before and after the timed operations.
+  /// begin() records an event in the stream before the timed operations, end() one after them.
   void begin(void* stream);
   void end(void* stream);
   /// Time between the two events. The stream must have reached the second one.

@@ -21,10 +21,10 @@ enum class Completion : std::int32_t {
                ///< the next begins
 };
 
-/// Messages number first .. first + count - 1, to each of `peers` PEs at once. Each caller of the
-/// grid (a thread, warp or block) transfers a piece of each message. A put sends message i to slot
-/// i % slots of area k at the k-th peer; a get fetches it from the peer's source into that slot of
-/// this PE's own area k.
+/// The messages with the numbers first to first + count - 1, to each of `peers` PEs at once. Each
+/// caller of the grid (a thread, warp or block) transfers a piece of each message. A put sends
+/// message i to slot i % slots of area k at the k-th peer; a get fetches it from the peer's source
+/// into that slot of this PE's own area k.
 struct TransferArguments {
   TransferKernel kernel;
   Completion completion;

@@ -5,7 +5,7 @@
 // this scope, or an earlier kernel, has written before it. No barrier is needed before a call: a
 // PE's dest is written only after that PE has entered the call.
 //
-// False if a member did not arrive before the timeout, if the team has more than
+// Calls return false if a member did not arrive before the timeout, if the team has more than
 // DeviceTeamFlags::max_members members, or if this PE is not a member: the report says which.
 //
 // Calls with a scope (Thread, Warp, Block): one scope of each PE makes the call. Calls with _grid:

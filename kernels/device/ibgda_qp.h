@@ -58,8 +58,8 @@ public:
                                          network.first_qp_set + number / table_.paths_to(pe))),
         send_(queue_.view) {}
 
-  /// `source` may be reused on return if the put is `blocking`, or if the source is not registered
-  /// or small (inline); else after quiet().
+  /// `source` may be reused on return if the put is `blocking`, or if it was sent inline because it
+  /// is small or not registered; else after quiet().
   SHMEMCTL_HOST_DEVICE bool put(const Address& target, const void* source, std::uint64_t size_bytes,
                                 bool blocking) {
     std::uint64_t ticket = 0;

@@ -1,6 +1,7 @@
-// Put and get. A blocking call begins and ends with a sync of its scope. A call with _nbi has no
-// sync: if other threads of the scope have stored to `source`, the caller has to sync before the
-// call. After quiet<Scope>(), `source` may be overwritten, and `target` of a get may be read.
+// Put and get. A blocking call begins and ends with a sync of its scope. A call with _nbi does not
+// sync if the PE is mapped: if other threads of the scope have stored to `source`, the caller has
+// to sync before the call. After quiet<Scope>(), `source` may be overwritten, and `target` of a get
+// may be read.
 //
 // For a PE that is not mapped, the scope's first thread posts the operation to the network.
 #pragma once

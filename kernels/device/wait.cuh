@@ -202,7 +202,7 @@ __device__ inline std::ptrdiff_t one_that_holds(const Words<T>& words) {
 
 } // namespace detail
 
-/// Waits until all hold. Calls with _vector have one value per word.
+/// Waits until all comparisons hold. Calls with _vector have one value per word.
 template <class Scope, class T>
 __device__ inline bool wait_until_all(const DeviceJob& job, const T* at, std::size_t count,
                                       const int* status, Compare compare, T value, int peer = -1) {
@@ -217,7 +217,8 @@ __device__ inline bool wait_until_all_vector(const DeviceJob& job, const T* at, 
                                  peer);
 }
 
-/// Waits until one holds, and sets its index: -1 at once if all are skipped, or on timeout.
+/// Waits until one comparison holds, and sets `index` to that of its word: -1 at once if all words
+/// are skipped, or on timeout.
 template <class Scope, class T>
 __device__ inline bool wait_until_any(const DeviceJob& job, const T* at, std::size_t count,
                                       const int* status, Compare compare, T value,
@@ -233,8 +234,8 @@ __device__ inline bool wait_until_any_vector(const DeviceJob& job, const T* at, 
                                  peer, index);
 }
 
-/// Waits until at least one holds; `indices` (memory that all threads of the scope see) lists those
-/// that do, `found` counts them: 0 if all are skipped, or on timeout.
+/// Waits until at least one comparison holds; `indices` (memory that all threads of the scope see)
+/// lists the words for which it does, `found` counts them: 0 if all are skipped, or on timeout.
 template <class Scope, class T>
 __device__ inline bool wait_until_some(const DeviceJob& job, const T* at, std::size_t count,
                                        const int* status, Compare compare, T value,

@@ -10,8 +10,8 @@ namespace shmemctl::moe {
 
 using namespace device; // tests define blockIdx and the like in that namespace
 
-/// Called by one thread that has read a flag which has_failed(): reports the missing rank and
-/// records the failure for the end of the call.
+/// Called by one thread that has read a failure (has_failed()) from a flag: reports the missing
+/// rank and records the failure for the end of the call.
 /// @param reporter the rank that stored the flag
 __device__ inline void adopt_failure(const DeviceJob& job, CallFlags* flags, std::uint64_t word,
                                      std::int32_t reporter) {

@@ -13,7 +13,7 @@ namespace shmemctl::moe {
 /// What the reductions of all combines have in common.
 struct ReduceShape {
   std::int32_t tokens, row_bytes;
-  std::int32_t rows;         ///< most rows of a token; they are added in this order
+  std::int32_t rows;         ///< most rows of a token; they are added in the order of their index
   std::int32_t chunk_bytes;  ///< bytes of a row that are loaded at a time; a multiple of 16
   std::int32_t stages;       ///< stages per warp
   const std::uint16_t* bias; ///< [tokens][row_bytes / 2], or nullptr

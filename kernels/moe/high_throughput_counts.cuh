@@ -102,7 +102,7 @@ public:
       : job_(job), all_(all), epoch_(epoch), failed_(failed), local_(all.shape.local_experts()),
         thread_(device::Block::rank()) {}
 
-  /// Sends the counts to each expert's rank.
+  /// Sends each expert's count to the rank of that expert.
   /// @param chosen [experts]: how many of this rank's tokens choose each expert
   __device__ void publish(const std::int32_t* chosen) const {
     const Shape& shape = all_.shape;

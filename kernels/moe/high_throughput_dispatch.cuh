@@ -9,9 +9,9 @@
 
 namespace shmemctl::moe {
 
-/// A token, spread over the lanes of a warp: lane k holds its k-th expert, lane r its row index on
-/// destination rank `rank`, and all lanes its scales (of up to 16384 channels; write_record() reads
-/// the rest).
+/// A token, spread over the lanes of a warp: lane k holds its k-th expert, each sending lane the
+/// token's row index on the rank that the lane sends to, and all lanes together its scales (of up
+/// to 16384 channels; write_record() reads the rest).
 struct TokenOfLanes {
   static constexpr int max_scales = 4; ///< scales that one lane holds
   std::int32_t row = -1;

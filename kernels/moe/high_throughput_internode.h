@@ -3,11 +3,11 @@
 // Ranks of a node are consecutive and map each other's memory. The ranks with the same local index
 // on all nodes form a rail.
 //
-// Dispatch: rows for ranks of the own node are stored into their final positions. A row for another
-// node crosses the network once, packed into chunks with one signal each, to the rank of the same
-// rail there, which forwards it to its destination ranks as chunks arrive. Combine: that rank adds
-// up the outputs of its node in rank order, rounds, and sends the sum back; the source rank adds
-// the sums of the nodes in node order.
+// Dispatch: rows for ranks of the source's node are stored into their final positions. A row for
+// another node crosses the network once, packed into chunks with one signal each, to the rank of
+// the same rail there, which forwards it to its destination ranks as chunks arrive. Combine: that
+// rank adds up the outputs of its node in rank order, rounds, and sends the sum back; the source
+// rank adds the sums of the nodes in node order.
 //
 // Data crosses nodes by the device API's put with signal: by loads and stores, the proxy or IBGDA,
 // whichever the job uses. Launchers return "" or why the launch failed; they do not wait. All ranks
@@ -18,8 +18,8 @@
 // Blocks of a dispatch or combine wait for data from blocks of other ranks, which wait for them in
 // turn, so all blocks of a launch have to be resident. A launch of more blocks than the GPU holds
 // at a time is refused; the message names the SMs that it needs and those available
-// (launch_config.h). Other kernels on the GPU only delay a launch if they end by themselves. PEs
-// that share a GPU divide its SMs among their launches.
+// (launch_config.h). Other kernels on the GPU merely delay a launch, provided that they end by
+// themselves. PEs that share a GPU divide its SMs among their launches.
 #pragma once
 
 #include <cstddef>
@@ -53,8 +53,8 @@ struct InternodeShape {
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t first_rank_of_node(std::int32_t rank) const {
     return node_of_rank(rank) * node_ranks;
   }
-  /// Node `at` numbers the other nodes as peers 0, 1, ..., starting with the next higher node, and
-  /// from the last node on to node 0.
+  /// Node `at` numbers the other nodes as peers 0, 1, ..., starting with the next higher node;
+  /// after the last node comes node 0.
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t peer_node(std::int32_t at, std::int32_t peer) const {
     return (at + 1 + peer) % n_nodes();
   }

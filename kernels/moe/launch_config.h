@@ -18,7 +18,8 @@ struct Tuning {
   int sms = 24, warps = 7, stages = 2;
   /// Stages whose stores may still be in flight when the next load begins.
   int kept = 1;
-  /// SMs of a dispatch that copy rows to this rank itself; -1: chosen by blocks_for_self().
+  /// How many of a dispatch's `sms` only copy rows to this rank itself; 0: all SMs do both; -1:
+  /// blocks_for_self() chooses.
   int self_sms = -1;
 };
 

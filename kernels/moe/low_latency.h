@@ -55,7 +55,7 @@ struct LowLatencyState {
   std::uint64_t
       begin_wait_ns[ranks];     ///< own: the part of wait_ns[0] before that rank began the dispatch
   std::uint64_t masked[ranks];  ///< own: nonzero: that rank is masked
-  std::uint32_t blocks_done[2]; ///< own: of the current launch, by phase
+  std::uint32_t blocks_done[2]; ///< own: blocks of the current launch that are done, by phase
   std::uint64_t padding[4];
 };
 struct LowLatencyFlags : LowLatencyState {
@@ -63,7 +63,8 @@ struct LowLatencyFlags : LowLatencyState {
   /// By buffer, source rank and sending block: count_word() of packed_count().
   std::uint64_t block_counts[2][ranks][max_blocks];
 };
-/// Most rows of a block for one rank, and therefore most tokens of a rank.
+/// Most rows that one sending CUDA block can count for one rank (16 bits of packed_count()). A
+/// block may send all tokens of its rank, so this is also the most tokens of a rank.
 inline constexpr std::int32_t max_rows_of_block = 0xffff;
 /// "", or why a dispatch of that many tokens is not launched.
 inline std::string refuse_tokens(std::int32_t tokens) {
@@ -71,8 +72,8 @@ inline std::string refuse_tokens(std::int32_t tokens) {
              ? "low-latency kernels know " + std::to_string(max_rows_of_block) + " tokens at most"
              : "";
 }
-/// The number of rows that one block wrote for one rank (low half), with the number of sending
-/// blocks (high half).
+/// The number of rows that one sending block wrote for one rank (low half), with the number of
+/// sending blocks (high half).
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t packed_count(std::int32_t blocks, std::int32_t rows) {
   return blocks << 16 | rows;
 }
@@ -158,7 +159,7 @@ struct LowLatencyCombine {
 std::string launch_low_latency_combine(const DeviceJob& job, const LowLatencyCombine& arguments,
                                        LowLatencyCalls& calls, void* stream);
 
-/// One chunk per warp, because there are few tokens.
+/// One stage per warp, because there are few tokens.
 constexpr ReduceTuning low_latency_combine_tuning(const Shape& shape, bool weighted, int sms) {
   ReduceTuning chosen =
       reduce_tuning(weighted ? shape.top_k : shape.n_ranks, shape.hidden * 2, sms, 8, 1024);

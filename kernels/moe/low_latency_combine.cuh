@@ -94,9 +94,9 @@ __device__ inline void announce_outputs(const DeviceJob& job, const LowLatencyCo
   device::store_release(word, epoch);
 }
 
-/// Most threads of a block of the kernels that are launched by default, with which a thread has all
-/// the registers that it needs. In blocks of reduce_threads a thread has 128 registers, keeps the
-/// rest of its values in local memory and loads them again after each fence.
+/// Most threads of a block of the kernels that are launched by default: with so few, a thread has
+/// all the registers that it needs. In blocks of reduce_threads a thread has 128 registers, keeps
+/// the rest of its values in local memory and loads them again after each fence.
 inline constexpr int few_reduce_threads = 256;
 
 template <bool weighted, int max_rows, int max_threads>

@@ -7,12 +7,12 @@
 // API's put with signal, each with a flag of its own, and one more flag holds the number of rows.
 // In combine, outputs for such a rank are sent in the same way, each with a flag.
 //
-// Rows are sent as they are given: FP8 is cast before (cast.h). Ranks that do not respond are
-// masked as in low_latency.h. Puts read from the send buffers rows_out and records_out, which are
-// overwritten two dispatches later. That is safe: a rank begins dispatch e + 2 only after it has
-// received dispatch e + 1 from every rank, and each of them has received everything of dispatch e
-// before it began e + 1. Outputs are sent from where the experts wrote them: they are safe to
-// overwrite once the next dispatch has been received.
+// Rows are sent as they are given: for FP8, the caller casts them before (cast.h). Ranks that do
+// not respond are masked as in low_latency.h. Puts read from the send buffers rows_out and
+// records_out, which are overwritten two dispatches later. That is safe: a rank begins dispatch e +
+// 2 only after it has received dispatch e + 1 from every rank, and each of them has received
+// everything of dispatch e before it began e + 1. Outputs are sent from where the experts wrote
+// them: they are safe to overwrite once the next dispatch has been received.
 #pragma once
 
 #include "kernels/moe/low_latency.h"

@@ -86,7 +86,7 @@ private:
 
   __device__ std::int32_t rows_from(std::int32_t source) const {
     const std::int32_t count = source < all_.shape.n_ranks ? all_.counts[source] : 0;
-    return count > 0 ? count : 0; // a masked rank has sent no count
+    return count > 0 ? count : 0; // -1: the rank is masked
   }
   __device__ void find_sources() {
     if (thread_ < 32) { // in parallel: loads that wait for each other take a microsecond

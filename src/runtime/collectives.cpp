@@ -145,7 +145,7 @@ void Collectives::alltoall(TeamId team, void* target, const void* source, std::s
 
 namespace {
 
-/// The team's scratch memory during a reduction.
+/// Sizes and offsets in the team's scratch memory during a reduction.
 constexpr std::size_t block_bytes = std::size_t{8} << 10; ///< two blocks fit into the L1 cache
 /// Up to this size it costs a member less to read all arrays than to exchange shares of the result.
 constexpr std::size_t small_bytes = std::size_t{4} << 10;

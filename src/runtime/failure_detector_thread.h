@@ -81,7 +81,7 @@ private:
   FileDescriptor wake_;
   std::atomic<bool> stop_{false};
 
-  std::mutex mutex_; // guards the next six
+  std::mutex mutex_; // guards the members up to printed_
   std::condition_variable changed_;
   std::vector<Link> new_links_;
   std::set<int> linked_; ///< peers whose connection both ends have confirmed

@@ -21,11 +21,12 @@ namespace shmemctl {
 
 /// Translates symmetric addresses and chooses the path: loads and stores if the peer's memory is
 /// mapped here, else the peer's transport. Throws Error (usage) for an address that is not
-/// symmetric or a PE out of range (checked only if `checked`), and Error (unavailable) of the
-/// transport.
+/// symmetric or a PE out of range and, if `checked`, for a transfer that ends beyond its region or
+/// an atomic that is not aligned; Error (unavailable) if no transport reaches the PE; and the
+/// errors of the transport.
 class Rma {
 public:
-  /// @param transports_by_pe by PE: its transport (not owned); must be set for all PEs
+  /// @param transports_by_pe by PE: its transport (not owned); nullptr: the PE is not reachable
   Rma(int pe, int n_pes, std::vector<Transport*> transports_by_pe, JobHealth& health,
       double timeout_s, bool checked);
 

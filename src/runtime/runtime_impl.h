@@ -159,7 +159,7 @@ private:
   void enter_transports();
   void undo_transports();
   void enter_transport_map();
-  // The next five are collective.
+  // Collective: the functions from ask_reach() to find_remote_advice().
   void ask_reach(TransportEntry& entry);
   TransportEntry try_transport(const std::string& name);
   TransportEntry choose_remote();
@@ -178,11 +178,11 @@ private:
   /// none. Collective.
   std::vector<Transport*> make_gpu_transports();
   /// Whether any PE cannot map the GPU memory of some PE that it reaches, or DEVICE_PATH requires
-  /// a network. Collective.
+  /// a network; false with DEVICE_PATH=p2p. Collective.
   bool need_gpu_network(const RegionView& heap_view);
   /// Collective: decides whether NICs access the GPUs' memory, and which transport's NICs.
   void choose_gpu_network(const RegionView& heap_view);
-  /// Collective.
+  /// Collective: makes `staged`.
   void make_staged();
   void make_gpu_direct();
   /// Collective: decides whether kernels post operations on GPU memory to an HCA's queues.

@@ -100,7 +100,7 @@ std::vector<std::string> gather_text(Bootstrap& bootstrap, const std::string& te
                                      const Deadline& deadline);
 
 /// Collective: the values of all PEs, by PE; they are sent as archives. Throws Error as
-/// allgather_text() does, and malformed_message().
+/// allgather_text() does, or malformed_message().
 template <class T>
 std::vector<T> allgather_archived(Bootstrap& bootstrap, const T& own, const std::string& what,
                                   const Deadline& deadline) {

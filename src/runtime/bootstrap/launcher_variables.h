@@ -23,8 +23,8 @@ struct RankAndSize {
   std::string source; ///< options or variables that gave both
 };
 /// From BOOTSTRAP_UID_RANK and _SIZE, or else from the first launcher whose two variables are set.
-/// Throws Error (usage) if neither is set, only one of the two is known, or a value is not a
-/// number.
+/// Throws Error (usage) if there are no such variables, only one of the two options is set, or a
+/// value is not a number.
 RankAndSize rank_and_size(const Options& options, const Environment& environment);
 
 /// The value of a variable, which must be a number of at least `minimum`. Throws Error (usage).

@@ -33,8 +33,8 @@ struct InterfaceFilter {
 };
 /// Addresses of this host's usable interfaces, best first: those that `names` asks for. If `names`
 /// is empty, all that are up: physical interfaces, then container bridges (docker*, virbr*), then
-/// link-local addresses, loopback last. Throws Error (usage) that lists the interfaces of this host
-/// if none matches.
+/// link-local addresses, then interfaces that are not running, and loopback last. Throws Error
+/// (usage) that lists the interfaces of this host if none matches.
 std::vector<SocketAddress> usable_addresses(const InterfaceFilter& filter);
 
 /// The listener through which the PEs of one job find each other: it collects every PE's rank and

@@ -72,7 +72,7 @@ void serialize(Archive& archive, Response& response);
 /// The message as an archive, signed with the job's secret.
 std::string encode(const Request& request, const JobSecret& secret);
 std::string encode(const Response& response, const JobSecret& secret);
-/// Nothing unless the data is one whole message signed with this secret. Accept any bytes.
+/// Nothing unless the data is one whole message signed with this secret. Any bytes are allowed.
 std::optional<Request> decode_request(const void* data, std::size_t size_bytes,
                                       const JobSecret& secret);
 std::optional<Response> decode_response(const void* data, std::size_t size_bytes,

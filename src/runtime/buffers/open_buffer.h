@@ -77,7 +77,7 @@ namespace shmemctl {
 /// How the data of an operation are copied.
 enum class BufferPathKind {
   zero_copy, ///< one copy, directly from source to destination, by this PE's loads and stores (or
-             ///< by a NIC, or the copy engine of its GPU)
+             ///< by the copy engine of its GPU)
   attach,    ///< one copy, by the kernel (process_vm_writev, process_vm_readv)
   staged     ///< two copies, through shared memory in between
 };

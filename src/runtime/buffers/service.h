@@ -56,7 +56,7 @@ private:
   /// The descriptors that are sent with a response.
   struct Files {
     std::vector<int> descriptors;
-    std::vector<SharedPiece> pieces; ///< this and `share` keep the descriptors open until then
+    std::vector<SharedPiece> pieces; ///< this and `share` keep them open until they are sent
     std::shared_ptr<const GpuShare> share;
   };
 

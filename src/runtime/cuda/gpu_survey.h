@@ -11,7 +11,8 @@ namespace shmemctl::cuda {
 struct DeviceSample {
   std::string pci_address, name;
   std::string problem; ///< why the GPU cannot be used at all; "" if it can
-  /// Why its memory cannot be shared with other processes by that kind of handle; "" if it can.
+  /// Why its memory cannot be shared with other processes by file descriptors, and why not by CUDA
+  /// IPC handles; "" if it can.
   std::string no_descriptors, no_ipc_handles;
   bool cooperative_launch = false; ///< cooperative launch (grid-wide synchronisation)
   bool stream_operations = false;  ///< 64-bit wait and write operations in streams

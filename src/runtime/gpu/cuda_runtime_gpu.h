@@ -77,7 +77,7 @@ private:
   /// The same for kernels: deltas of the heap by PE, then of the team flags, then paths (one byte
   /// each).
   cuda::DeviceBuffer deltas_;
-  std::unique_ptr<KernelArray<PendingTransfers>> pending_; ///< with CHECK
+  std::unique_ptr<KernelArray<PendingTransfers>> pending_; ///< nullptr without the option CHECK
   std::unique_ptr<SymmetricHeap> heap_;
   std::mutex heap_mutex_; ///< guards allocate() and free()
   std::atomic<std::uint64_t> heap_bytes_{0};

@@ -36,8 +36,8 @@ std::string why_no_kernels_of_job(const std::vector<GpuCapabilities>& capabiliti
 
 namespace {
 
-/// An NVLink domain that contains PEs of several machines; "" if there is none, or if not every PE
-/// can export its memory there.
+/// An NVLink domain that contains PEs of several machines; "" if there is none, or if some PE can
+/// export its memory to no domain.
 std::string domain_of_machines(const std::vector<GpuCapabilities>& capabilities_by_pe,
                                const Placement& placement) {
   std::string found;

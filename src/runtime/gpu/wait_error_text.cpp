@@ -66,7 +66,7 @@ WaitErrorText timed_out_elsewhere(const WaitReport& report, int pe) {
               ", or " + raise_timeout()};
 }
 
-/// A collective of a team that was not begun.
+/// A collective that was refused before it began.
 WaitErrorText refused(const WaitReport& report, const std::string& message,
                       const std::string& fix) {
   return {ExitCode::usage, fmt::format("begin a collective of team {}", report.expected), message,

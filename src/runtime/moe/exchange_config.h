@@ -11,8 +11,10 @@
 namespace shmemctl::moe {
 
 enum class Mode {
-  high_throughput, ///< counts first, contiguous received rows, one row for each rank returns
-  low_latency      ///< fixed slots, no exchange of counts
+  /// Counts are exchanged first, received rows are contiguous, and in combine each rank returns one
+  /// row per token.
+  high_throughput,
+  low_latency ///< fixed slots, no exchange of counts
 };
 
 struct ExchangeConfig {

@@ -15,13 +15,15 @@ const char* to_string(Direction direction);
 /// Launch settings of one direction; unset ones are chosen for the shape. The kernels of each path
 /// use some of them.
 struct Settings {
-  std::optional<std::int32_t> sms;         ///< multiprocessors of a kernel
-  std::optional<std::int32_t> warps;       ///< warps of a block
-  std::optional<std::int32_t> stages;      ///< rows, or chunks, that a warp has in flight
-  std::optional<std::int32_t> kept;        ///< stages whose stores may still be read
-  std::optional<std::int32_t> self_sms;    ///< how many of `sms` send to this rank itself
+  std::optional<std::int32_t> sms;    ///< multiprocessors of a kernel
+  std::optional<std::int32_t> warps;  ///< warps of a block
+  std::optional<std::int32_t> stages; ///< rows, or chunks, that a warp has in flight
+  /// Stages whose stores may still be in flight when the next load begins.
+  std::optional<std::int32_t> kept;
+  /// How many of `sms` only copy rows to this rank itself; 0: all do both.
+  std::optional<std::int32_t> self_sms;
   std::optional<std::int32_t> in_place;    ///< 1: this rank's own rows stay where they are
-  std::optional<std::int32_t> chunk_bytes; ///< bytes of a row that are sent at a time
+  std::optional<std::int32_t> chunk_bytes; ///< bytes of a row that combine loads at a time
   std::optional<std::int32_t> chunk_rows;  ///< rows that cross nodes in one message
 
   bool operator==(const Settings& other) const = default;

@@ -64,8 +64,8 @@ Driver find_driver() {
       function = reinterpret_cast<Function>(address);
   };
   find(found.ctx_get_current, "cuCtxGetCurrent");
-  // Since CUDA 13 the driver's newest has a second parameter, which cuda.h declares under the name
-  // cuCtxGetDevice_v2 only.
+  // Since CUDA 13 the driver's newest version of it has a second parameter; cuda.h declares that
+  // version under the name cuCtxGetDevice_v2 only.
   find(found.ctx_get_device, "cuCtxGetDevice", 12000);
   find(found.module_get_global, "cuModuleGetGlobal");
   find(found.library_get_global, "cuLibraryGetGlobal");

@@ -31,8 +31,8 @@ inline constexpr int staged_agent_context = first_proxy_context + 1;
 inline constexpr unsigned staged_contexts = 2;
 
 /// The number of threads of the kernels' proxy, and the context of the first one. The contexts are
-/// separate from those of the runtime's own proxy. A PE that has ring r there has ring r modulo
-/// `threads` here.
+/// separate from those of the runtime's own proxy. A PE that has ring r of the runtime's own proxy
+/// has ring r modulo `threads` of the kernels' proxy.
 struct KernelProxyContexts {
   unsigned threads;
   int context;

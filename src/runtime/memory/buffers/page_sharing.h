@@ -17,8 +17,8 @@ namespace shmemctl {
 /// can be replaced while threads write to them; otherwise writes during the replacement are lost.
 bool writers_can_be_held();
 
-/// Whether the pages contain the stack or thread-local variables of the calling thread, or the
-/// stack of the main thread. Such pages are never replaced.
+/// Whether the pages contain the calling thread's stack, its errno, or the parts of its control
+/// block and rseq area that the kernel writes. Such pages are never replaced.
 bool holds_own_stack(const PageSpan& pages);
 
 /// Copies the contents of the pages into the file at `offset_bytes`, and maps the file there in

@@ -52,7 +52,7 @@
 /* X(bits, bytes): put8 to put128, and so on. */
 #define NVSHMEM_COMPAT_SIZES(X) X(8, 1) X(16, 2) X(32, 4) X(64, 8) X(128, 16)
 
-/* Types of atomics: of and, or, xor; of inc, add, compare_swap; of fetch, set, swap. */
+/* Types of atomics: those of and/or/xor; of inc/add/compare_swap; of fetch/set/swap. */
 #define NVSHMEM_COMPAT_AMO_BITWISE_TYPES(X)                                                        \
   X(unsigned int, uint)                                                                            \
   X(unsigned long, ulong)                                                                          \
@@ -83,7 +83,7 @@
   X(size_t, size)                                                                                  \
   X(ptrdiff_t, ptrdiff)
 
-/* Types of reductions: of and, or, xor; of min, max, sum, prod. */
+/* Types of reductions: those of and/or/xor; of min/max/sum/prod. */
 #define NVSHMEM_COMPAT_REDUCE_BITWISE_TYPES(X)                                                     \
   X(unsigned char, uchar)                                                                          \
   NVSHMEM_COMPAT_UNSIGNED_TYPES(X)                                                                 \

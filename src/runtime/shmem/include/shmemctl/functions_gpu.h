@@ -112,7 +112,7 @@ typedef enum {
   SHMEMX_UINT32,
   SHMEMX_UINT64
 } shmemx_type_t;
-/* The last three are for integers only; with other types they end the job. */
+/* AND, OR and XOR are for integers only; with other types they end the job. */
 typedef enum {
   SHMEMX_SUM,
   SHMEMX_MIN,

@@ -332,8 +332,8 @@ typedef struct {
 } shmemctl_moe_settings_t;
 #define SHMEMCTL_MOE_SETTINGS_INIT                                                                 \
   { sizeof(shmemctl_moe_settings_t), -1, -1, -1, -1, -1, -1, -1, 0 }
-/* Sets them for all later calls; they must be the same on all ranks. INVALID: the text has the rule
- * and the nearest legal value. */
+/* Sets the launch settings of all later calls, which must be the same on all ranks. INVALID: the
+ * text has the rule and the nearest legal value. */
 int shmemctl_moe_set_settings(shmemctl_moe_t moe, int direction,
                               const shmemctl_moe_settings_t* settings);
 /* The settings that calls use. The caller sets struct_bytes of `settings`. */

@@ -80,7 +80,7 @@
   SHMEMCTL_AMO_TYPES(X)
 #define SHMEMCTL_OLD_WAIT_TYPES(X) X(short, short) X(int, int) X(long, long) X(long long, longlong)
 
-/* Types of reductions over teams: those for and, or, xor; those for min, max; those for sum, prod.
+/* Types of reductions over teams: those of and/or/xor; those of min/max; those of sum/prod.
  * The signed standard types have the bitwise reductions, too, as over active sets. */
 #define SHMEMCTL_REDUCE_BITWISE_TYPES(X)                                                           \
   X(short, short)                                                                                  \
