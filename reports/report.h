@@ -60,7 +60,7 @@ struct Stats {
   std::optional<double> p999 = std::nullopt; ///< only from 1000 samples
 };
 
-/// Samples from `from` up to, but without, `to`; the last bin includes `to`.
+/// Counts the samples from `from` up to, but not including, `to`; the last bin includes `to`.
 struct HistogramBin {
   double from = 0, to = 0; ///< in the row's unit
   std::size_t count = 0;

@@ -10,7 +10,7 @@
 namespace shmemctl {
 
 /// What this PE uses: for each PE of another node its transport, and also ibgda if kernels use
-/// that. Requests of the proxy go through the former.
+/// that. Requests of the proxy go through that transport.
 std::vector<NetworkUse> networks_in_use(Runtime& runtime);
 /// The same as a message for the others: a few bytes for each path and range of nodes.
 std::string networks_message(const std::vector<NetworkUse>& mine);

@@ -40,8 +40,8 @@ public:
   std::uint32_t ipv4(std::uint32_t address);
   /// 48 bits.
   std::uint64_t mac(std::uint64_t address);
-  /// A GUID, or the second half of a GID or IPv6 address. If it is derived from a MAC address, so
-  /// is its replacement from the replacement of that address.
+  /// A GUID, or the second half of a GID or IPv6 address. If it is derived from a MAC address, its
+  /// replacement is derived from that address's replacement.
   std::uint64_t guid(std::uint64_t guid);
   /// A GID or an IPv6 address.
   std::array<std::uint8_t, 16> gid(const std::array<std::uint8_t, 16>& gid);
