@@ -127,7 +127,7 @@ struct Block {
 
 /// Combines sources with the same targets into one block.
 /// @param pairs sorted, each once
-/// @param closed a source is one of its own targets
+/// @param closed adds each source to its own targets
 std::vector<Block> blocks_of(const std::vector<NodePair>& pairs, bool closed) {
   std::map<Nodes, Nodes> sources; // by their targets
   for (std::size_t first = 0; first < pairs.size();) {

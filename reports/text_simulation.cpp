@@ -56,7 +56,7 @@ bool repeats_given(const json& variants, const json& variant) {
 }
 
 /// The resource that limits most steps may differ from the one that limits the mean step. A table
-/// with both would look wrong, so that it is shown only with `verbose`.
+/// with both would look wrong, so the former is shown only with `verbose`.
 std::string variants_table(const json& variants, const TextStyle& style) {
   std::vector<Column> columns = {{"variant"},
                                  {"policy"},

@@ -43,7 +43,7 @@ void append_objects(const json& from, int first_run, json& to) {
   }
 }
 
-/// The host's numbers in a job are those of one run: they may differ in another run.
+/// The host without its numbers in a job, which may differ in another run.
 json without_numbers(json host) {
   if (host.is_object())
     for (const char* key : {"nodes", "pes"})

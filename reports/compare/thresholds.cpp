@@ -489,7 +489,7 @@ private:
     using Operator = Threshold::Operator;
     skip_blanks();
     const std::size_t begin = at_;
-    // A count is exact; a measurement that equals a number is a mistake.
+    // Only a count may be compared by ==: a measurement never equals a number exactly.
     const bool exact = is_count(threshold.subject);
     if (exact && text_.compare(at_, 2, "==") == 0) {
       at_ += 2;

@@ -100,7 +100,8 @@ Findings hosts_without_counters(const std::vector<HostTotals>& hosts) {
   return findings;
 }
 
-/// In a job without network transports, NIC traffic is not the job's.
+/// In a job without network transports, NIC traffic is not the job's: drops findings about hot
+/// ports and unavailable counters, and keeps those about broken links and the like.
 void keep_signs(Findings& findings, bool networked) {
   if (!networked)
     std::erase_if(findings, [](const Finding& finding) {
