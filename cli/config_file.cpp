@@ -174,7 +174,7 @@ public:
   }
 
 private:
-  /// The command line has an option that excludes this one.
+  /// Whether the command line has an option that excludes this one.
   static bool excluded(const CLI::Option& option) {
     const auto& others = option.get_excludes();
     return std::any_of(others.begin(), others.end(),

@@ -51,7 +51,8 @@ struct Matrix {
   }
 };
 
-/// After a GPU's cells: CPU affinity, NUMA affinity, GPU NUMA id. Empty for NICs.
+/// The cells that follow a GPU's distances: CPU affinity, NUMA affinity, GPU NUMA id. Empty for
+/// NICs.
 std::string affinity(const Matrix& matrix, std::size_t device) {
   if (!matrix.is_gpu(device))
     return "\t\t\t";
@@ -366,8 +367,8 @@ std::string compare_versions_text(const json& mapping, const TextStyle& style) {
 
 namespace {
 
-/// Without `verbose` only the settings that give the best mapping, if that mapping is shown.
-/// Problems of another mapping are findings with their own fixes.
+/// The advice to print: without `verbose` only the settings that give the best mapping, if that
+/// mapping is shown. Problems of another mapping are findings with their own fixes.
 json shown_advice(const json& mapping, const TextStyle& style) {
   json shown = json::array();
   const bool best_mapping = view::member(mapping, "policy") == "optimal";

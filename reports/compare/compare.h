@@ -182,7 +182,7 @@ std::string hosts_of_row(const nlohmann::json& row);
 /// A row's name within its case: its parameters, and its hosts if rows are distinguished by them:
 /// "size_bytes=4096 on n1". "" if it has neither.
 std::string row_name(const ComparedRow& row);
-/// The same for a row of `comparison.rows`.
+/// The name of a row of `comparison.rows`.
 std::string row_name(const nlohmann::json& row);
 /// A finding for each case with regressions (error), with missing rows (error, unless they are
 /// allowed), for differences between the machines (warning), and for unclear rows: an error if they

@@ -345,7 +345,7 @@ private:
                                 : ThresholdSubject::rows;
   }
 
-  /// "findings" or "checks" before `end`, without conditions.
+  /// Reads "findings" or "checks" before `end`, without conditions.
   bool read_counted_word(std::size_t end, Threshold& threshold) {
     const std::string word(trim(std::string_view(text_).substr(at_, end - at_)));
     if (!is_count(subject_of(word)))
@@ -356,7 +356,7 @@ private:
     return true;
   }
 
-  /// Keys and values of conditions on anything but rows are known words.
+  /// Throws for an unknown key or value of a condition on anything but rows.
   void require_known_conditions(const Threshold& threshold) const {
     const std::vector<std::string> keys = condition_keys(threshold.subject);
     if (keys.empty())

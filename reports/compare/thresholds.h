@@ -79,8 +79,8 @@ ThresholdOutcome hold_section_against(const Threshold& threshold,
                                       const std::vector<LoadedReport>& reports);
 /// The keys that conditions of this subject may name; empty for rows, which have any.
 std::vector<std::string> condition_keys(ThresholdSubject subject);
-/// The values that a key with a fixed set of values can have: "sent" and "received"; empty for
-/// other keys.
+/// The values that a key with a fixed set of values can have: "sent" and "received" for
+/// "direction"; empty for other keys.
 std::vector<std::string> condition_values(const std::string& key);
 /// Metrics of ports and of groups: "utilisation", "GBps", "peak_GBps", "imbalance".
 std::vector<std::string> port_metric_names();

@@ -22,7 +22,7 @@ public:
   /// Runs the iterations after a barrier. Returns their time on this PE, in ns; by the case's own
   /// clock if it has one.
   std::int64_t sample(std::uint64_t iterations);
-  /// The same for Case::reference(), with the iteration numbers of the next sample.
+  /// As sample(), for Case::reference(), with the iteration numbers of the next sample.
   std::int64_t reference_sample(std::uint64_t iterations);
   /// The time of one sync, in ns: PEs start a sample at most that far apart.
   double sync_ns();

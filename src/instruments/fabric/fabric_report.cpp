@@ -210,7 +210,7 @@ int pe_of(const Result& result, int host, int rail) {
   return -1;
 }
 
-/// "b", "NIC mlx5_3 of b (rail 3, PE 11)", "rail 3".
+/// "b", "b mlx5_3 (rail 3, PE 11)", "rail 3".
 std::string subject_of(const Suspect& suspect, const Result& result) {
   const auto nic_of = [&](int pe) {
     const std::string& nic = result.job.nics[at(pe)];

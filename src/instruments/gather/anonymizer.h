@@ -25,7 +25,8 @@ public:
   explicit Anonymizer(const Secret& key) : key_(key) {}
 
   /// Replaces a host's name by "host1", "host2", ... in the order of these calls; for "a.b.c" also
-  /// "a". Names with fewer than two letters and "localhost" are not replaced.
+  /// "a". Names of one character and names that every machine has (localhost, ip6-...) are not
+  /// replaced.
   void add_host(const std::string& name);
   /// Replaces a user's name by "user1", ... System users (root, nobody) and names that occur in the
   /// paths of every machine (cuda, lib) are kept.

@@ -17,7 +17,7 @@ struct TcpBytes {
   std::uint64_t acknowledged = 0; ///< sent, and acknowledged by the peer
   std::uint64_t received = 0;
 };
-/// By the inode of the socket.
+/// Counts by the inode of the socket.
 using TcpBytesByInode = std::map<std::uint64_t, TcpBytes>;
 
 /// Adds the counts of one message (an inet_diag_msg and its attributes, without header). Leaves out
