@@ -16,7 +16,7 @@ struct ConfigEntry {
   std::vector<std::string>
       section;      ///< {"report", "diff"} of [report.diff]; empty above all sections
   std::string name; ///< name as it is written
-  std::vector<std::string> values; ///< {"true"} of a name alone
+  std::vector<std::string> values; ///< {"true"} if the line is a name alone
 };
 
 /// What configuration files set in one run.

@@ -88,8 +88,9 @@ void hold_standard_descriptors() {
 
 void outlive_reader_of_stdout() {
   outlives_reader = true;
-  // A process-wide setting, because many places write to stdout, and to stderr, whose reader often
-  // goes away at the same time. A handler, because child processes would inherit SIG_IGN.
+  // SIGPIPE is handled for the whole process, because many places write to stdout, and to stderr,
+  // whose reader often goes away at the same time. By a handler, because child processes would
+  // inherit SIG_IGN.
   struct sigaction action {};
   if (::sigaction(SIGPIPE, nullptr, &action) != 0 || action.sa_handler != SIG_DFL)
     return;

@@ -205,8 +205,7 @@ struct Report {
   std::vector<OptionEntry> options;
   nlohmann::json topology; ///< null if there is none
   nlohmann::json mapping;
-  /// For a job: nodes whose topology or mapping differs from that of `topology` and `mapping`, each
-  /// kind once.
+  /// For a job: nodes that differ from that of `topology` and `mapping`, each kind once.
   nlohmann::json other_nodes = nlohmann::json::array();
   std::vector<CheckRow> checks;
   std::vector<ResultRow> results;

@@ -268,7 +268,7 @@ std::string details(const json& processes, const TextStyle& style) {
                         skipped_text(processes)});
 }
 
-/// The processes by host; "" is this node alone.
+/// The processes by host; the host is "" in a report of one node.
 std::map<std::string, json> by_host(const json& processes) {
   std::map<std::string, json> hosts;
   for (const json& process : processes) {

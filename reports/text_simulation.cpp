@@ -117,7 +117,8 @@ private:
   std::vector<AlikeRows> rows_;
 };
 
-/// False if the user asked for every NIC (--all) or for everything (--verbose).
+/// Whether NICs with equal loads share a row: not if the user asked for every NIC (--all) or for
+/// everything (--verbose).
 bool joins_alike(const json& variant, const TextStyle& style) {
   constexpr std::size_t default_top = 8;
   const bool all =

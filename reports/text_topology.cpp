@@ -15,7 +15,7 @@ using nlohmann::json;
 
 /// What nvidia-smi prints for an unknown affinity.
 constexpr const char* not_available = "N/A";
-/// Reasons for unknown cells that are listed; there is rarely more than one.
+/// The most reasons for unknown cells that are listed; there is rarely more than one.
 constexpr std::size_t max_reasons = 10;
 
 struct Matrix {

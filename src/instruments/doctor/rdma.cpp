@@ -421,7 +421,7 @@ std::optional<std::string> wrong_setting(const Environment& environment,
   return std::nullopt;
 }
 
-/// The value if NVSHMEM's and NCCL's variable have the same one; "" if they differ.
+/// The value that both NVSHMEM's and NCCL's variable have; "" if they differ.
 std::string set_for_both(const Environment& environment, const std::string& name) {
   const auto nvshmem = environment.find("NVSHMEM_" + name);
   const auto nccl = environment.find("NCCL_" + name);

@@ -29,7 +29,7 @@ void add_tcp_text(std::string_view text, TcpBytesByInode& to);
 /// The reverse of add_tcp_text(), for a recording.
 std::string tcp_text(const TcpBytesByInode& bytes);
 
-/// The path of that text in a recorded tree.
+/// The path of tcp_text() in a recorded tree.
 inline constexpr const char* tcp_record_path = "/shmemctl/tcp";
 
 /// Reads the bytes of the established connections in our network namespace, by NETLINK_SOCK_DIAG;
