@@ -54,7 +54,7 @@ bool stores_option(const CLI::Option& option, const std::string& flag) {
   return option.get_description().find("[SHMEMCTL_" + option_name(flag)) != std::string::npos;
 }
 
-/// Flags that request something other than a run, which cannot be set in a file.
+/// Whether a file may set this flag: not if the flag requests something other than a run.
 bool may_stand_in_file(const std::string& flag) {
   return flag != "help" && flag != "version" && flag != "config";
 }

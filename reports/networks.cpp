@@ -408,7 +408,7 @@ std::string networks_text(const std::vector<NetworkRow>& rows,
 
 namespace {
 
-/// The name, followed by the node's number if several nodes have the name.
+/// The names, each followed by the number of its node if several nodes have the name.
 std::vector<std::string> distinct_node_names(std::vector<std::string> names) {
   std::map<std::string, int> count;
   for (const std::string& name : names)

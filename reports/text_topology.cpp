@@ -275,7 +275,7 @@ std::vector<std::string> pe_row(const json& pe, const Devices& devices, bool ver
           by};
 }
 
-/// Every NIC carries the same load: a table of them would say nothing.
+/// Whether every NIC carries the same load, so that a table of the loads would say nothing.
 bool has_even_loads(const json& mapping) {
   const json& nics = view::list(mapping, "nics");
   return !nics.empty() && std::all_of(nics.begin(), nics.end(), [&](const json& nic) {

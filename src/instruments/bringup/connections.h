@@ -12,7 +12,7 @@ namespace shmemctl {
 
 /// This PE's connections to all PEs, as its transports describe them, as a message for the others.
 std::string connections_message(const std::vector<TransportEntry>& transports, int n_pes);
-/// The same message for these connections of this PE; their `source` is ignored.
+/// A message for the others about these connections of this PE; their `source` is ignored.
 std::string connections_message(const std::vector<ConnectionRow>& rows);
 /// Merges the connections of all PEs, by transport, source and target. Throws Error (unavailable)
 /// for a malformed message.

@@ -492,7 +492,7 @@ std::optional<GidFault> gid_fault(const RdmaPort& at, bool all_v1) {
   return std::nullopt;
 }
 
-/// Grouped by fault, the more severe first.
+/// The faults, each with all its ports, the more severe first.
 std::vector<GidFault> gid_faults(const std::vector<RdmaPort>& ports,
                                  const Environment& environment) {
   const bool all_v1 = std::all_of(ports.begin(), ports.end(), [](const RdmaPort& at) {
