@@ -59,7 +59,7 @@ struct PictureBox {
   BoxKind kind = BoxKind::gpu;
   double x = 0, y = 0, width = 0, height = 0;
   std::string label, detail;
-  std::vector<std::string> tip; ///< lines
+  std::vector<std::string> tip; ///< lines of the tooltip
   DeviceState state = DeviceState::usual;
 };
 

@@ -39,7 +39,7 @@ public:
   std::string path(std::string_view path);
 
   std::uint32_t ipv4(std::uint32_t address);
-  /// 48 bits.
+  /// A MAC address of 48 bits.
   std::uint64_t mac(std::uint64_t address);
   /// A GUID, or the second half of a GID or IPv6 address. If it is derived from a MAC address, its
   /// replacement is derived from that address's replacement.
