@@ -63,7 +63,7 @@ std::size_t size_flag(const std::string& flag, const std::string& text) {
   return *size_bytes;
 }
 
-/// "8,4K,1M"
+/// Parses "8,4K,1M".
 std::vector<std::size_t> sizes_flag(const std::string& text) {
   std::vector<std::size_t> sizes;
   if (!text.empty())
@@ -75,7 +75,7 @@ std::vector<std::size_t> sizes_flag(const std::string& text) {
   return sizes;
 }
 
-/// "0,3": the two PEs of Traffic::pair; the job's default if none are named.
+/// Parses "0,3", the two PEs of Traffic::pair. Returns the job's default for an empty text.
 std::pair<int, int> pair_flag(const std::string& text, std::pair<int, int> otherwise) {
   if (text.empty())
     return otherwise;
@@ -89,7 +89,7 @@ std::pair<int, int> pair_flag(const std::string& text, std::pair<int, int> other
   return {static_cast<int>(number(0)), static_cast<int>(number(1))};
 }
 
-/// The case of that name.
+/// The enumerator with this name; empty if there is none.
 template <class Kind>
 std::optional<Kind> named(const std::string& text, std::initializer_list<Kind> kinds) {
   for (const Kind kind : kinds)
@@ -98,7 +98,7 @@ std::optional<Kind> named(const std::string& text, std::initializer_list<Kind> k
   return std::nullopt;
 }
 
-/// The values that a flag accepts for one of these.
+/// Accepts the names of these enumerators as a flag's values.
 template <class Kind>
 CLI::IsMember names_of(std::initializer_list<Kind> kinds) {
   std::vector<std::string> names;

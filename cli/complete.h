@@ -25,8 +25,8 @@ struct Candidates {
 ///        word at the cursor that is before the cursor, and may be empty
 Candidates complete(const CLI::App& app, const std::vector<std::string>& words);
 
-/// Prints them for the scripts: "words", "files", "directories" or "commands" in the first line,
-/// then a line "WORD<tab>DESCRIPTION" for each word.
+/// Prints the result of complete() for the scripts: "words", "files", "directories" or "commands"
+/// in the first line, then a line "WORD<tab>DESCRIPTION" for each word.
 void print_candidates(const CLI::App& app, const std::vector<std::string>& words);
 
 /// The first argument with which the scripts call this program. It is no subcommand.

@@ -48,12 +48,13 @@ bool is_table_option(const std::string& flag) {
                      [&name](const OptionSpec& spec) { return spec.name == name; });
 }
 
-/// Whether this flag only stores an option of the table: add_option() names the variable.
+/// Whether this flag only stores an option of the table: its description then names the variable
+/// (add_option()).
 bool stores_option(const CLI::Option& option, const std::string& flag) {
   return option.get_description().find("[SHMEMCTL_" + option_name(flag)) != std::string::npos;
 }
 
-/// Flags that request something other than a run, which cannot be set in a file.
+/// Whether a file may set this flag: not if the flag requests something other than a run.
 bool may_stand_in_file(const std::string& flag) {
   return flag != "help" && flag != "version" && flag != "config";
 }
@@ -72,7 +73,7 @@ std::string section_text(const ConfigEntry& entry) {
   return entry.section.empty() ? "" : "[" + join(entry.section, ".") + "] ";
 }
 
-/// The subcommand of the entry's section; the program itself above all sections.
+/// The subcommand of the entry's section, or the program itself if the entry is above all sections.
 const CLI::App& section_of(const CLI::App& root, const ConfigEntry& entry) {
   const CLI::App* app = &root;
   for (const std::string& word : entry.section) {
@@ -157,7 +158,7 @@ public:
         set_[app_[level]->get_option("--" + flag)] = entry;
       return true;
     }
-    return !is_table_option(flag); // of another subcommand
+    return !is_table_option(flag); // true if the flag is of another subcommand
   }
 
   std::vector<ConfigEntry> apply() const {
@@ -173,7 +174,7 @@ public:
   }
 
 private:
-  /// The command line has an option that excludes this one.
+  /// Whether the command line has an option that excludes this one.
   static bool excluded(const CLI::Option& option) {
     const auto& others = option.get_excludes();
     return std::any_of(others.begin(), others.end(),

@@ -16,18 +16,18 @@ struct ConfigEntry {
   std::vector<std::string>
       section;      ///< {"report", "diff"} of [report.diff]; empty above all sections
   std::string name; ///< name as it is written
-  std::vector<std::string> values; ///< {"true"} of a name alone
+  std::vector<std::string> values; ///< {"true"} if the line is a name alone
 };
 
 /// What configuration files set in one run.
 struct Configuration {
-  /// Option name ("HCA_LIST") -> text, and with "@" after the name the file, as Options takes
-  /// them.
+  /// Maps the name of an option ("HCA_LIST") to its text, and the name with "@" appended to the
+  /// file that sets it, as Options takes them.
   std::map<std::string, std::string> options;
   std::vector<ConfigEntry> flags; ///< flags that are not options, and apply to this run
 };
 
-/// A process with this variable reads no default_config_files().
+/// A process with this environment variable reads none of the default_config_files().
 inline constexpr const char* reads_no_config_file = "SHMEMCTL_LOCAL_NO_CONFIG";
 
 /// The files that are read without --config, if they exist, the more important one last:

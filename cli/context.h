@@ -26,7 +26,7 @@ struct Context {
   bool quiet = false, verbose = false, no_progress = false, force = false;
   std::vector<std::string> watched_command; ///< the command of `hotspots --during`
   bool watches_itself = false;              ///< the command is a subcommand of this program
-  /// The paths contained %h: each host of a job writes its own files.
+  /// Whether json_path or csv_path contained %h, so that each host of a job writes its own file.
   bool json_by_host = false, csv_by_host = false;
   /// The run has only used its command line so far, which all processes of a job share.
   mutable bool same_in_job = false;
@@ -63,8 +63,8 @@ void add_env(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
-/// The command line without the `--` between `run`'s options and its command: the parser would
-/// assign what follows to the main program.
+/// The command line without the `--` between `run`'s options and its command: with it, the parser
+/// would assign what follows to the main program.
 std::vector<std::string> without_separator(const CLI::App& app, std::vector<std::string> words);
 /// Throws Error (usage) if there is no such program to run; if the name is similar to that of a
 /// subcommand, the message suggests the subcommand.

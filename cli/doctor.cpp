@@ -33,7 +33,7 @@ ExitCode list_checks() {
 
 ExitCode diagnose(Context& context, const DoctorFlags& flags) {
   HostComparison hosts(flags.golden);
-  // otherwise one check covers all hosts together
+  // with several processes, PE 0 compares the hosts when all have reported
   const bool alone = launched_size(context.environment) <= 1;
   return with_node_session(
       context, flags.source->from.empty(),

@@ -58,8 +58,8 @@ void print_bootstraps(const Options& options, const Environment& environment,
   std::cout << table.text(style) << "here: " << outcome << "\n";
 }
 
-/// What REMOTE_TRANSPORT=auto tries, in order, and the result here. Each runs in a child process,
-/// because a broken library may crash it.
+/// What REMOTE_TRANSPORT=auto tries, in order, and the result here. Each transport is tried in a
+/// child process, because a broken library may crash it.
 void print_transports(const Options& options, const TextStyle& style) {
   constexpr std::chrono::seconds deadline{10};
   std::cout << "\nRemote transport: the first that reaches all PEs is used unless "

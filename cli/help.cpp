@@ -14,7 +14,8 @@ namespace shmemctl {
 
 namespace {
 
-/// For calls that with_help_as_flag() leaves alone: `shmemctl --json FILE help topo`.
+/// Prints the help of calls that with_help_as_flag() leaves alone: `shmemctl --json FILE help
+/// topo`.
 ExitCode print_help(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* at = &app;
   for (const std::string& word : words) {

@@ -54,9 +54,9 @@ std::string option_text(const CLI::Option& option, bool with_range);
 /// @param command_name "shmemctl report diff"
 std::string synopsis_of(const CLI::App& app, const std::string& command_name);
 
-/// Makes --help of `app` and of the subcommands that are added later list options by group, those
-/// of all subcommands at the end, wrapped at `width` columns. The parser's own format shows the
-/// types of its implementation ("TEXT:{ht,ll}", "N:INT in [1 - 65536]") and wraps nothing.
+/// Sets the format of --help for `app` and the subcommands that are added later: options by group,
+/// the common options last, wrapped at `width` columns. The parser's own format shows the types of
+/// its implementation ("TEXT:{ht,ll}", "N:INT in [1 - 65536]") and wraps nothing.
 /// @param width columns; at least 50
 void set_help_format(CLI::App& app, int width);
 

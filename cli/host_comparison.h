@@ -22,9 +22,10 @@ public:
   /// Reads the golden report. Throws Error (usage): not a report, or not of one host with facts.
   void read_golden();
 
-  /// Adds `host_differences` and findings to the report. Does nothing for fewer than two hosts
-  /// without a golden one.
-  /// @param places of the hosts, to distinguish those with the same name: "PE 3", a report's file
+  /// Adds `host_differences` and findings to the report. Does nothing if there is nothing to
+  /// compare: no host, or one host and no golden one.
+  /// @param places a text for each host, to distinguish hosts with the same name: "PE 3", a
+  /// report's file
   void judge(std::vector<HostFacts> hosts, const std::vector<std::string>& places,
              Report& to) const;
 
@@ -33,7 +34,7 @@ public:
 
 private:
   std::string golden_file_;
-  std::optional<HostFacts> golden_; ///< the reference's name includes the file's
+  std::optional<HostFacts> golden_; ///< the reference; its name includes that of its file
 };
 
 } // namespace shmemctl

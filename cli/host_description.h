@@ -15,7 +15,7 @@ namespace shmemctl {
 std::vector<HostPes> hosts_of_job(const Placement& placement);
 
 /// Describes this host.
-/// @param node the node as the job uses it, with its mapping, whose PEs are numbered from 0
+/// @param node,mapping the node as the job uses it; the mapping numbers PEs from 0
 /// @param node_pes PEs of the host's first node
 /// @param machine the node as `hosts` describes it, read from `sysroot`
 HostDescription describe_host(const Node& node, const Mapping& mapping,

@@ -52,8 +52,8 @@ JobHosts gather_hosts(Runtime& runtime, const Options& options) {
   });
 }
 
-/// The report of one world to the others, with an INIT_MODE of several worlds: at most about 1 MiB,
-/// the limit of a gathered text.
+/// What one world reports to the others if INIT_MODE makes several worlds: at most about 1 MiB, the
+/// limit of a gathered text.
 std::string world_text(const Findings& findings, ExitCode code) {
   constexpr std::size_t max_findings = 200, max_bytes = 1500;
   nlohmann::json list = nlohmann::json::array();
@@ -130,8 +130,8 @@ void JobSession::step(const std::string& name) {
   progress_.say(name);
 }
 
-/// A step with many waits may take longer than its limit because one of them waits for a stopped
-/// PE.
+/// Why a step took too long. It may have many waits, of which the current one waits for a stopped
+/// PE; otherwise a call hangs.
 Error JobSession::why_late(const std::string& step_name) {
   constexpr double limit_s = 0.3;
   const Error hangs(ExitCode::deadline, step_name, "finish",

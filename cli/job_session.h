@@ -27,11 +27,11 @@ public:
   /// Construct before any thread is started: it blocks signals.
   JobSession(const Context& context, const Options& options);
 
-  /// Names the current step. --timeout limits each wait in a step. If the whole step takes 1.5
-  /// times as long, a call in it hangs, and the process is ended.
+  /// Names the current step. --timeout limits each wait in a step. A step that takes longer than
+  /// 1.5 times --timeout, plus 2 s, must contain a call that hangs, and the process is ended.
   void step(const std::string& name);
   /// The launcher says that this is PE 0: from now on the report is written, however the run ends.
-  /// lead() refuses a file that cannot be written, while all PEs can still be notified.
+  /// If the file cannot be written, only lead() says so, while all PEs can still be notified.
   void expect_to_lead();
   /// A phase of the bring-up begins. Completed phases and their times are in the report even if
   /// this is the last one.

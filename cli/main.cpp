@@ -41,7 +41,8 @@ std::string version_text() {
   return text;
 }
 
-/// `--version --json`, in either order: without a file, since there is no report.
+/// Whether the words are `--version --json`, in either order. This --json names no file, since
+/// there is no report.
 bool wants_version_as_json(std::vector<std::string> words) {
   std::replace(words.begin(), words.end(), std::string("--json=-"), std::string("--json"));
   const auto json = std::find(words.begin(), words.end(), "--json");
@@ -125,11 +126,11 @@ bool put_host(std::string& path) {
   return true;
 }
 
-/// --timeout limits the reading of files, including configuration files.
+/// The limit, by --timeout, for reading files, including configuration files.
 double input_limit_s(const Context& context) {
   const Options options(context.environment, context.command_line);
   const double seconds = options.number("TIMEOUT");
-  // the command line's parser rejects it later
+  // an invalid value is rejected later, by the command line's parser
   return options.value("TIMEOUT").problem.empty() ? seconds : 0;
 }
 

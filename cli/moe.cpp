@@ -62,7 +62,7 @@ void require_absent(const MoeFlags& flags, int n_pes) {
                   n_pes < 2 ? "start two or more PEs" : fmt::format("pass PE 0 to {}", n_pes - 1));
 }
 
-/// With explicit settings, or delays outside the backend, there is nothing to tune.
+/// Rejects --tune with explicit settings or with delays outside the backend.
 void require_tunable(const MoeFlags& flags) {
   if (!flags.tune)
     return;

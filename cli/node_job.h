@@ -16,10 +16,10 @@ namespace shmemctl {
 /// can be opened, hosts cannot be joined: each prints for itself, and the code is at least that of
 /// ExitCode::unavailable.
 /// @param live the body examines a machine; otherwise (a recorded one) only PE 0 runs it
-/// @param comparison of the hosts of a job, by PE 0 when all have reported: what differs is printed
-///                   below what each host found, and is in the report; its golden report is
-///                   read by PE 0, before any host begins. Null: hosts are not compared. In
-///                   a run of one process, only `body` can compare hosts
+/// @param comparison compares the hosts of a job, on PE 0 when all have reported: what differs is
+/// printed below what each host found, and is in the report. PE 0 reads its golden report before
+/// any host begins. Null: hosts are not compared. In a run of one process, only `body` can compare
+/// hosts
 ExitCode with_node_session(Context& context, bool live,
                            const std::function<ExitCode(Session&, const Options&)>& body,
                            HostComparison* comparison = nullptr);

@@ -47,7 +47,7 @@ public:
     progress_.say(words);
   }
   void reading(const std::string& path) { phase("reading " + (path == "-" ? "stdin" : path)); }
-  /// The message names the first of the files.
+  /// Begins to read these files. The message of the deadline names the first of them.
   void reading(const std::vector<std::string>& paths) {
     reading(paths.front() + (paths.size() > 1 ? ", ..." : ""));
   }
@@ -129,7 +129,7 @@ std::shared_ptr<ThresholdFlags> add_threshold_flags(CLI::App& command) {
   return flags;
 }
 
-/// "5%" or "0.05".
+/// Parses "5%" or "0.05".
 double share_of(const std::string& flag, const std::string& text, bool all_is_legal = false) {
   const bool percent = !text.empty() && text.back() == '%';
   const auto number = parse_number(percent ? text.substr(0, text.size() - 1) : text);
@@ -399,7 +399,7 @@ CLI::App* add_format(CLI::App& report, Context& context, const std::string& name
   return command;
 }
 
-/// "check=nightly"
+/// Parses "check=nightly".
 std::pair<std::string, std::string> parse_label(const std::string& text) {
   const std::size_t sign = text.find('=');
   const std::string name = text.substr(0, sign);

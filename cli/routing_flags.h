@@ -9,7 +9,8 @@
 
 namespace shmemctl {
 
-/// @param file_is the command whose file may be replayed: "--record"
+/// Adds the flags.
+/// @param file_is what writes a file for --routing, for its help: "--record"
 /// @param first_rank,last_rank as the help of --uneven names them: "Rank 0", "the last rank"
 template <class Request>
 void add_routing_flags(CLI::App& command, Request& request, const std::string& file_is,

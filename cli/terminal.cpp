@@ -30,13 +30,14 @@ std::string terminal_variable(const Environment& environment, const char* name) 
 
 bool outlives_reader = false;
 
-/// The reading end of a pipe is closed, or the other end of a socket.
+/// Whether the reading end of this pipe, or the other end of this socket, is closed.
 bool nobody_reads(int descriptor) {
   pollfd end{descriptor, 0, 0};
   return ::poll(&end, 1, 0) == 1 && (end.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-/// `srun --pty` and `mpiexec.hydra` give a process a terminal only if they themselves have one.
+/// Whether the launcher gives processes a terminal although it has none itself, as Open MPI's does.
+/// `srun --pty` and `mpiexec.hydra` do so only if they have one.
 bool launcher_makes_terminals(const Environment& environment) {
   return set(environment, "OMPI_COMM_WORLD_SIZE") || set(environment, "PRTE_LAUNCHED");
 }
@@ -87,8 +88,9 @@ void hold_standard_descriptors() {
 
 void outlive_reader_of_stdout() {
   outlives_reader = true;
-  // A process-wide setting, because many places write to stdout, and to stderr, whose reader often
-  // goes away at the same time. A handler, because child processes would inherit SIG_IGN.
+  // SIGPIPE is handled for the whole process, because many places write to stdout, and to stderr,
+  // whose reader often goes away at the same time. By a handler, because child processes would
+  // inherit SIG_IGN.
   struct sigaction action {};
   if (::sigaction(SIGPIPE, nullptr, &action) != 0 || action.sa_handler != SIG_DFL)
     return;

@@ -30,12 +30,12 @@ bool wants_color(const std::string& color, const Environment& environment);
 void hold_standard_descriptors();
 
 /// For a run that writes a report file: a reader of stdout that goes away (`| head -1`, a launcher
-/// that was killed) does not end it. What is printed then is lost; processes that are started later
-/// are still ended by SIGPIPE.
+/// that was killed) does not end the run. What is printed then is lost; processes that are started
+/// later are still ended by SIGPIPE.
 void outlive_reader_of_stdout();
 
 /// Throws Error (unavailable) with the system's message if a write to stdout has failed so far.
-/// @return false: nobody reads it any more, and the run outlives that
+/// @return false if nobody reads stdout any more, but the run may continue
 bool require_stdout();
 
 } // namespace shmemctl

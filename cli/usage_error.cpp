@@ -32,7 +32,7 @@ std::string command_of(const Chain& chain) {
   return command;
 }
 
-/// An option, but not a negative number or the - for stdin.
+/// Whether the argument is an option, and not a negative number or the - for stdin.
 bool is_option(const std::string& argument) {
   return argument.size() > 1 && argument[0] == '-' && argument != "--" &&
          std::isdigit(static_cast<unsigned char>(argument[1])) == 0 && argument[1] != '.';
@@ -70,7 +70,7 @@ struct Synonym {
   const char* meant;
 };
 
-/// Names of the same options in other programs.
+/// Words that users of other programs may take for the name of a subcommand.
 constexpr Synonym subcommand_synonyms[] = {
     {"bandwidth", "bench"},  {"bw", "bench"},
     {"latency", "bench"},    {"lat", "bench"},
@@ -81,7 +81,7 @@ constexpr Synonym subcommand_synonyms[] = {
     {"mpirun", "run"},       {"compare", "report diff"},
 };
 
-/// perftest's, nccl-tests' and the launchers' words, and abbreviations that no rule finds.
+/// Words of perftest, nccl-tests and launchers, and abbreviations that no rule finds.
 constexpr Synonym flag_synonyms[] = {
     {"bidirectional", "--bidir"},
     {"d", "--hca-list"},
@@ -288,7 +288,7 @@ std::optional<double> meant_number(std::string text, bool integer) {
   return std::nullopt;
 }
 
-/// Digits, perhaps more than any integer type holds.
+/// Whether the text consists of digits, perhaps more than any integer type holds.
 bool is_whole_number(const std::string& text) {
   const std::size_t first = starts_with(text, "-") ? 1 : 0;
   return text.size() > first && text.find_first_not_of("0123456789", first) == std::string::npos;
@@ -394,7 +394,7 @@ std::string fix_of_run(const std::vector<std::string>& rest, const std::string& 
                             : "write -n before the command: shmemctl run -n N " + rest.front();
 }
 
-/// mpirun's -np, which the parser takes for -n with the value p.
+/// Whether the error is about mpirun's -np, which the parser takes for -n with the value p.
 bool is_np(const std::string& message, const std::vector<std::string>& rest) {
   return starts_with(message, "--pes: Value p ") && !rest.empty() && parse_integer(rest.front());
 }
@@ -466,7 +466,7 @@ UsageError describe_usage_error(const CLI::App& app, const CLI::ParseError& erro
   const std::string help = command + " --help shows all options";
   const std::vector<std::string> rest = app.remaining(true);
   const auto argument = std::find_if_not(rest.begin(), rest.end(), is_option);
-  // Behind an unknown option it may be the option's value.
+  // A word behind an unknown option may be the option's value.
   if (chain.back()->get_require_subcommand_min() > 0 && argument != rest.end() &&
       argument == rest.begin())
     return unknown_subcommand(chain, *argument);

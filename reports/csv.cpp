@@ -18,7 +18,8 @@ using nlohmann::json;
 
 constexpr std::size_t max_cells = 20'000'000;
 
-/// Some spreadsheets treat the full-width forms of =, +, - and @ in the same way.
+/// Whether a spreadsheet may take the text for a formula. Some treat the full-width forms of =, +,
+/// - and @ in the same way as these.
 bool begins_like_a_formula(const std::string& text) {
   static constexpr std::string_view signs[] = {"=",      "+",      "-",      "@",
                                                "\uff1d", "\uff0b", "\uff0d", "\uff20"};

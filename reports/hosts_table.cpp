@@ -119,7 +119,7 @@ struct Group {
   std::vector<int> nodes, pes;
 };
 
-using Values = std::array<std::string, n_columns>; ///< without name and node; PEs: how many
+using Values = std::array<std::string, n_columns>; ///< "" for name and node; PEs: how many
 
 Values values_of(const json& host, std::size_t n_pes) {
   Values values;

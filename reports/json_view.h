@@ -17,7 +17,8 @@ std::optional<std::string> scalar(const nlohmann::json& value);
 /// The member as safe text, `otherwise` if it is not text.
 std::string text(const nlohmann::json& object, const char* key, const std::string& otherwise = "");
 std::optional<double> number(const nlohmann::json& object, const char* key);
-/// "12.5", "0.003", "400": `digits` significant digits, no trailing zeros; integers from 1000 on.
+/// "12.5", "0.003", "400": `digits` significant digits, no trailing zeros. From 1000 on, rounded to
+/// an integer.
 std::string decimal(double value, int digits = 4);
 
 } // namespace shmemctl::view

@@ -28,7 +28,7 @@ struct TestCase {
   std::optional<double> time_s = std::nullopt;
 };
 
-/// " time=\"0.25\"": an unknown time has no attribute, which JUnit's readers take for 0.
+/// " time=\"0.250000\"": an unknown time has no attribute, which JUnit's readers take for 0.
 std::string time_attribute(const std::optional<double>& time_s) {
   return time_s ? fmt::format(" time=\"{:.6f}\"", *time_s) : "";
 }

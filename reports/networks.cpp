@@ -127,7 +127,7 @@ struct Block {
 
 /// Combines sources with the same targets into one block.
 /// @param pairs sorted, each once
-/// @param closed a source is one of its own targets
+/// @param closed adds each source to its own targets
 std::vector<Block> blocks_of(const std::vector<NodePair>& pairs, bool closed) {
   std::map<Nodes, Nodes> sources; // by their targets
   for (std::size_t first = 0; first < pairs.size();) {
@@ -408,7 +408,7 @@ std::string networks_text(const std::vector<NetworkRow>& rows,
 
 namespace {
 
-/// The name, followed by the node's number if several nodes have the name.
+/// The names, each followed by the number of its node if several nodes have the name.
 std::vector<std::string> distinct_node_names(std::vector<std::string> names) {
   std::map<std::string, int> count;
   for (const std::string& name : names)

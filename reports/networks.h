@@ -42,7 +42,7 @@ NetworkRow network_row_from_json(const nlohmann::json& object);
 struct NetworkUse {
   int node = 0; ///< the PE's node
   std::string transport;
-  std::vector<NetworkLink> links; ///< from here to the target; `second` without a name is unknown
+  std::vector<NetworkLink> links; ///< to the targets; `second` without a name is unknown
   std::vector<int> targets;       ///< nodes
 };
 

@@ -27,7 +27,7 @@ namespace shmemctl {
 
 namespace {
 
-/// Fails now rather than after an hour of measurements.
+/// Throws if the folder cannot be written: now, rather than after an hour of measurements.
 void check_folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "."
@@ -37,7 +37,8 @@ void check_folder_of(const std::string& path) {
     throw system_error(path, "write", errno, "choose a writable directory");
 }
 
-/// A device or pipe needs a writable name, not a writable folder.
+/// Throws if the path cannot be written: if it exists (a device, a pipe), the path itself,
+/// otherwise its folder.
 void check_target(const std::string& path, bool force) {
   if (path.empty() || path == "-")
     return;
@@ -56,7 +57,8 @@ void check_targets(const ReportTargets& targets) {
   check_target(targets.csv_path, targets.force);
 }
 
-/// A blocked signal would arrive although it is ignored.
+/// Whether this process ignores the signal. Such a signal must not be blocked, because it would
+/// then arrive at the waiting thread.
 bool is_ignored(int signal) {
   struct sigaction action {};
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;

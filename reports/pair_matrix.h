@@ -16,7 +16,7 @@ struct PairCell {
 };
 
 struct PairMatrix {
-  std::string title;  ///< "put traffic=pair size=1M, bandwidth"; as the document has it
+  std::string title;  ///< "put traffic=pair size=1M, bandwidth"; unescaped text of the report
   std::string unit;   ///< "GB/s", "us"
   std::string row_is; ///< what a row is: "from PE", "PE that waits"
   std::string column_is;

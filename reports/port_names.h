@@ -13,7 +13,8 @@ namespace shmemctl {
 /// @param port of "hotspots.ports"; arbitrary content is safe
 std::string port_name(const nlohmann::json& port);
 
-/// For objects and counters that name a port without saying whether it is an interface.
+/// Names of ports for objects and counters that name a port without saying whether it is an
+/// interface.
 class PortNames {
 public:
   /// @param hotspots a report's; arbitrary content is safe

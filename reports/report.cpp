@@ -489,7 +489,7 @@ std::optional<T> optional(const json& object, const char* key) {
     return value->get<T>();
 }
 
-/// The value of an enumeration with this text; the schema allows no other text.
+/// The enumerator with this text; the schema allows no other texts.
 template <class Enum>
 Enum from_word(const std::string& word, std::initializer_list<Enum> values, Enum fallback) {
   for (Enum value : values)

@@ -60,7 +60,7 @@ struct Stats {
   std::optional<double> p999 = std::nullopt; ///< only from 1000 samples
 };
 
-/// Samples from `from` up to, but without, `to`; the last bin includes `to`.
+/// Counts the samples from `from` up to, but not including, `to`; the last bin includes `to`.
 struct HistogramBin {
   double from = 0, to = 0; ///< in the row's unit
   std::size_t count = 0;
@@ -205,7 +205,7 @@ struct Report {
   std::vector<OptionEntry> options;
   nlohmann::json topology; ///< null if there is none
   nlohmann::json mapping;
-  /// For a job: nodes whose topology or mapping differs from the above, each kind once.
+  /// For a job: nodes that differ from that of `topology` and `mapping`, each kind once.
   nlohmann::json other_nodes = nlohmann::json::array();
   std::vector<CheckRow> checks;
   std::vector<ResultRow> results;

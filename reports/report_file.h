@@ -15,7 +15,7 @@ namespace shmemctl {
 inline constexpr std::size_t max_report_bytes = std::size_t{4} << 30;
 
 /// The report in this file; "-" is stdin. Throws Error (usage) as report_from_json() and
-/// read_input() do. Logs that keys of a newer minor version are ignored.
+/// read_input() do. Keys of a newer minor version are ignored, which is logged.
 Report read_report(const std::string& path);
 /// Reads a report from a text. @param subject its name, for messages
 Report parse_report(const std::string& text, const std::string& subject);

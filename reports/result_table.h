@@ -47,7 +47,7 @@ private:
   std::vector<std::string> varying_; ///< parameters with a column
   std::vector<std::pair<std::string, std::string>> constants_;
   std::string unit_;
-  std::vector<std::string> limits_; ///< what shares refer to: the first, unless a cell says "of 2"
+  std::vector<std::string> limits_; ///< shares are of the first one, unless a cell says "of 2"
   bool one_unit_ = true, case_ = false, run_ = false;
   bool times_ = false, p999_ = false, rates_ = false, bandwidth_ = false, bus_ = false,
        wires_ = false, counted_ = false, lows_ = false, shares_ = false, hides_window_ = false;

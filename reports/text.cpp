@@ -189,7 +189,7 @@ std::string summary_text(const Report& report) {
 
 namespace {
 
-/// doctor's findings repeat its checks, which are printed with their fixes.
+/// The findings without those that repeat doctor's checks, which are printed with their fixes.
 Findings beside_checks(const Report& report) {
   std::set<std::string> ids;
   for (const CheckRow& check : report.checks)
@@ -201,7 +201,7 @@ Findings beside_checks(const Report& report) {
   return others;
 }
 
-/// The parts of `check` are at the end, in its verdict.
+/// The checks without the parts of `check`, which are at the end, in its verdict.
 std::vector<CheckRow> without_parts(std::vector<CheckRow> checks) {
   std::erase_if(checks, [](const CheckRow& check) { return check.group == verdict_group; });
   return checks;

@@ -158,7 +158,7 @@ struct UnclearRows {
   std::vector<const json*> rows;
 };
 
-/// "-14.4% to +9.1%": the changes of these rows; "" if they have none.
+/// ", changes -14.4% to +9.1%": the changes of these rows; "" if they have none.
 std::string changes_of(const std::vector<const json*>& rows) {
   std::optional<double> low, high;
   for (const json* row : rows)

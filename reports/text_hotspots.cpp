@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-/// "38.1 GB/s 76%", "1200 pkt/s", "?".
+/// "38.1 GB/s 76%", "1200 packets/s", "?".
 std::string load_cell(const json& direction) {
   const auto GBps = view::number(direction, "GBps");
   if (!GBps) {

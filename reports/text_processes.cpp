@@ -85,7 +85,7 @@ std::string overview(const json& processes, bool hosts, const TextStyle& style) 
   return table.empty() ? "" : table.text(style);
 }
 
-/// A row for each file, with those that have mapped it.
+/// A row for each file, with the processes that have mapped it.
 std::string libraries_text(const json& processes, const TextStyle& style) {
   using Key = std::tuple<std::string, std::string, std::string, std::string, std::string>;
   std::map<Key, std::vector<int>> users;
@@ -268,7 +268,7 @@ std::string details(const json& processes, const TextStyle& style) {
                         skipped_text(processes)});
 }
 
-/// The processes by host; "" is this node alone.
+/// The processes by host; the host is "" in a report of one node.
 std::map<std::string, json> by_host(const json& processes) {
   std::map<std::string, json> hosts;
   for (const json& process : processes) {

@@ -56,7 +56,7 @@ bool repeats_given(const json& variants, const json& variant) {
 }
 
 /// The resource that limits most steps may differ from the one that limits the mean step. A table
-/// with both would look wrong, so that it is shown only with `verbose`.
+/// with both would look wrong, so the former is shown only with `verbose`.
 std::string variants_table(const json& variants, const TextStyle& style) {
   std::vector<Column> columns = {{"variant"},
                                  {"policy"},
@@ -117,7 +117,8 @@ private:
   std::vector<AlikeRows> rows_;
 };
 
-/// False if the user asked for every NIC (--all) or for everything (--verbose).
+/// Whether NICs with equal loads share a row: not if the user asked for every NIC (--all) or for
+/// everything (--verbose).
 bool joins_alike(const json& variant, const TextStyle& style) {
   constexpr std::size_t default_top = 8;
   const bool all =

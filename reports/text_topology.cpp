@@ -15,7 +15,7 @@ using nlohmann::json;
 
 /// What nvidia-smi prints for an unknown affinity.
 constexpr const char* not_available = "N/A";
-/// Reasons for unknown cells that are listed; there is rarely more than one.
+/// The most reasons for unknown cells that are listed; there is rarely more than one.
 constexpr std::size_t max_reasons = 10;
 
 struct Matrix {
@@ -51,7 +51,8 @@ struct Matrix {
   }
 };
 
-/// After a GPU's cells: CPU affinity, NUMA affinity, GPU NUMA id. Empty for NICs.
+/// The cells that follow a GPU's distances: CPU affinity, NUMA affinity, GPU NUMA id. Empty for
+/// NICs.
 std::string affinity(const Matrix& matrix, std::size_t device) {
   if (!matrix.is_gpu(device))
     return "\t\t\t";
@@ -274,7 +275,7 @@ std::vector<std::string> pe_row(const json& pe, const Devices& devices, bool ver
           by};
 }
 
-/// Every NIC carries the same load: a table of them would say nothing.
+/// Whether every NIC carries the same load, so that a table of the loads would say nothing.
 bool has_even_loads(const json& mapping) {
   const json& nics = view::list(mapping, "nics");
   return !nics.empty() && std::all_of(nics.begin(), nics.end(), [&](const json& nic) {
@@ -366,8 +367,8 @@ std::string compare_versions_text(const json& mapping, const TextStyle& style) {
 
 namespace {
 
-/// Without `verbose` only the settings that give the best mapping, if that mapping is shown.
-/// Problems of another mapping are findings with their own fixes.
+/// The advice to print: without `verbose` only the settings that give the best mapping, if that
+/// mapping is shown. Problems of another mapping are findings with their own fixes.
 json shown_advice(const json& mapping, const TextStyle& style) {
   json shown = json::array();
   const bool best_mapping = view::member(mapping, "policy") == "optimal";

@@ -22,7 +22,7 @@ std::string report_schema_text();
 /// A newer minor version may have keys that this one does not know; a newer major version is one
 /// violation. Never throws for any document.
 std::vector<SchemaViolation> validate_report(const nlohmann::json& document);
-/// The same for some rows of `results`, of a report with this `schema` member.
+/// As validate_report(), for some rows of `results` of a report with this `schema` member.
 /// @param first the index of the first of them, for the pointers
 std::vector<SchemaViolation> validate_rows(nlohmann::json rows, std::size_t first,
                                            const nlohmann::json& schema);

@@ -42,8 +42,8 @@ bool begins_name(const std::string& text, std::size_t colon) {
   return end > colon + 1 && end < text.size() && text[end] == ':';
 }
 
-/// Whether CommonMark, GitHub and GitLab print this character as it is at this position. It looks
-/// at its neighbours, so that fewer characters are escaped and the text stays readable.
+/// Whether CommonMark, GitHub and GitLab print this character as it is at this position. Considers
+/// the neighbours, so that fewer characters are escaped and the text stays readable.
 bool is_plain(const std::string& text, std::size_t at) {
   switch (const char c = text[at]) {
   case '_': // emphasis begins and ends at the edge of a word

@@ -23,7 +23,7 @@ struct RunOfRow {
 struct SideRow {
   std::string key; ///< the same on both sides
   std::vector<std::string> hosts;
-  std::string transports; ///< "libfabric", if rows that are equal otherwise used other transports
+  std::string transports;     ///< "libfabric", if otherwise equal rows used different transports
   std::vector<RunOfRow> runs; ///< runs that have the row, in the order of the reports
   const ResultRow& first() const { return *runs.front().rows.front(); }
 };
@@ -45,9 +45,9 @@ HostSets host_sets(const std::vector<LoadedReport>& reports);
 /// Whether this side has runs of different hosts, so that rows must be distinguished by host.
 bool has_several_hosts(const std::vector<LoadedReport>& reports);
 
-/// Whether rows of BASE and NEW match by host, too: if one side has runs of different hosts. They
-/// do not match by host if all of NEW is from one set of hosts that BASE does not have: such names
-/// change from run to run, as those of pods do, and carry no information.
+/// Whether rows of BASE and NEW match only if they are of the same hosts. They do if one side has
+/// runs of different hosts, unless all of NEW is from one set of hosts, none of which BASE has:
+/// such names change from run to run, as those of pods do, and carry no information.
 bool matches_by_host(const HostSets& base, const HostSets& other);
 bool matches_by_host(const std::vector<LoadedReport>& base, const std::vector<LoadedReport>& other);
 
@@ -182,7 +182,7 @@ std::string hosts_of_row(const nlohmann::json& row);
 /// A row's name within its case: its parameters, and its hosts if rows are distinguished by them:
 /// "size_bytes=4096 on n1". "" if it has neither.
 std::string row_name(const ComparedRow& row);
-/// The same for a row of `comparison.rows`.
+/// The name of a row of `comparison.rows`.
 std::string row_name(const nlohmann::json& row);
 /// A finding for each case with regressions (error), with missing rows (error, unless they are
 /// allowed), for differences between the machines (warning), and for unclear rows: an error if they

@@ -184,7 +184,8 @@ std::string verdict_text(const nlohmann::json& comparison) {
 
 namespace {
 
-/// More unclear rows than --max-unclear allows; without it, more than half.
+/// A finding if there are more unclear rows than --max-unclear allows or, without it, more than
+/// half.
 std::optional<Finding> unclear_finding(const Comparison& comparison) {
   const std::size_t unclear = comparison.count(RowVerdict::unclear);
   const std::size_t compared = comparison.compared();

@@ -177,7 +177,7 @@ public:
                                     : "");
   }
 
-  /// "kernel is 5.15 on a, 6.1 on b (usually 6.8)"
+  /// "kernel is 5.15 on a, 6.1 on b (others 6.8)"
   std::string fact(const FactDifference& difference, bool name_hosts) const {
     std::vector<std::string> values;
     for (const HostsOfValue& each : difference.others) {
@@ -218,7 +218,7 @@ private:
   const HostDifferences& all_;
 };
 
-/// The fix for the first fact.
+/// The fix for a difference in this fact.
 std::string fix_of(const std::string& fact) {
   struct Advice {
     const char* part;

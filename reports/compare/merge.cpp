@@ -43,7 +43,7 @@ void append_objects(const json& from, int first_run, json& to) {
   }
 }
 
-/// The host's numbers in a job are those of one run: they may differ in another run.
+/// The host without its numbers in a job, which may differ in another run.
 json without_numbers(json host) {
   if (host.is_object())
     for (const char* key : {"nodes", "pes"})
@@ -143,8 +143,9 @@ bool can_be_joined(const std::vector<const json*>& sections) {
   return true;
 }
 
-/// For different hosts: the items of each, concatenated. Of single values, the longest window, the
-/// fewest samples and the most expensive sampling; others are kept if they are equal.
+/// Joins the sections of different hosts: their items are concatenated. Of single values, the
+/// longest window, the fewest samples and the most expensive sampling; others are kept if they are
+/// equal.
 json joined_hotspots(const std::vector<const json*>& sections) {
   json joined = *sections.front();
   for (std::size_t i = 1; i < sections.size(); ++i) {
@@ -207,7 +208,7 @@ void set_times(const std::vector<RunInfo>& runs, Report& merged) {
   }
 }
 
-/// Options that were the same in all runs.
+/// Keeps the options that were the same in all runs.
 void keep_common_options(const std::vector<LoadedReport>& reports, Report& merged) {
   merged.env = reports.front().report.env;
   for (const LoadedReport& loaded : reports)

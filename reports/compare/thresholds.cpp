@@ -346,7 +346,7 @@ private:
                                 : ThresholdSubject::rows;
   }
 
-  /// "findings" or "checks" before `end`, without conditions.
+  /// Reads "findings" or "checks" before `end`, without conditions.
   bool read_counted_word(std::size_t end, Threshold& threshold) {
     const std::string word(trim(std::string_view(text_).substr(at_, end - at_)));
     if (!is_count(subject_of(word)))
@@ -357,7 +357,7 @@ private:
     return true;
   }
 
-  /// Keys and values of conditions on anything but rows are known words.
+  /// Throws for an unknown key or value of a condition on anything but rows.
   void require_known_conditions(const Threshold& threshold) const {
     const std::vector<std::string> keys = condition_keys(threshold.subject);
     if (keys.empty())
@@ -490,7 +490,7 @@ private:
     using Operator = Threshold::Operator;
     skip_blanks();
     const std::size_t begin = at_;
-    // A count is exact; a measurement that equals a number is a mistake.
+    // Only a count may be compared by ==: a measurement never equals a number exactly.
     const bool exact = is_count(threshold.subject);
     if (exact && text_.compare(at_, 2, "==") == 0) {
       at_ += 2;

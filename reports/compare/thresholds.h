@@ -45,10 +45,11 @@ struct Threshold {
 };
 
 /// Throws Error (usage) with the column and what was expected there.
-/// @param source where it is written, for messages; `line` from 1, 0 if it is not in a file
+/// @param source the flag or file with the threshold, for messages
+/// @param line the line of that file, counted from 1; 0 if it is not a file
 Threshold parse_threshold(const std::string& text, const std::string& source, std::size_t line = 0);
-/// One per line; empty lines and everything after a # are ignored. Throws Error (usage) with line
-/// and column, also for a file without thresholds.
+/// Parses one threshold per line; empty lines and everything after a # are ignored. Throws Error
+/// (usage) with line and column, also for a file without thresholds.
 std::vector<Threshold> parse_threshold_file(const std::string& text, const std::string& path);
 
 /// The result of a threshold.
@@ -62,10 +63,10 @@ struct ThresholdOutcome {
 
 /// Compares the rows of all runs with the threshold. A row that failed or was skipped violates it,
 /// and so does a row without the metric, unless CASE is a pattern with * or ?: then such a row is
-/// ignored. A port whose load is unknown violates it, too, unless its device is chosen by such a
-/// pattern, or not at all. Throws Error (usage) if no row or port is left: a threshold that matches
-/// nothing is a mistake, not a pass. Findings and checks are counted over all reports; an id that
-/// neither the tool nor a report knows is an error as well.
+/// ignored. A port whose load is unknown violates it, too, unless conditions select its device by
+/// such a pattern, or select no device. Throws Error (usage) if no row or port is left: a threshold
+/// that matches nothing is a mistake, not a pass. Findings and checks are counted over all reports;
+/// an id that neither the tool nor a report knows is an error as well.
 ThresholdOutcome hold_against(const Threshold& threshold, const std::vector<LoadedReport>& reports);
 
 /// Whether the value satisfies the threshold.
@@ -78,15 +79,15 @@ ThresholdOutcome hold_section_against(const Threshold& threshold,
                                       const std::vector<LoadedReport>& reports);
 /// The keys that conditions of this subject may name; empty for rows, which have any.
 std::vector<std::string> condition_keys(ThresholdSubject subject);
-/// The values that a key with a fixed set of values can have: "sent" and "received"; empty for
-/// other keys.
+/// The values that a key with a fixed set of values can have: "sent" and "received" for
+/// "direction"; empty for other keys.
 std::vector<std::string> condition_values(const std::string& key);
 /// Metrics of ports and of groups: "utilisation", "GBps", "peak_GBps", "imbalance".
 std::vector<std::string> port_metric_names();
 
 /// The report's `thresholds`.
 nlohmann::json thresholds_json(const std::vector<ThresholdOutcome>& outcomes);
-/// An error for each threshold that rows violate.
+/// A finding of severity error for each threshold that is violated.
 Findings threshold_findings(const std::vector<ThresholdOutcome>& outcomes);
 
 } // namespace shmemctl

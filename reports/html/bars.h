@@ -18,7 +18,7 @@ struct Bar {
   std::string name;
   BarState state = BarState::usual;
   std::vector<std::optional<double>> values; ///< one for each name of the chart
-  std::optional<double> mark;                ///< drawn across the bar: the rate of the link
+  std::optional<double> mark; ///< drawn across the bar: the link's rate, or the even share
 };
 
 struct BarChart {

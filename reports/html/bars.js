@@ -1,9 +1,9 @@
-// Bars, by Chart.js, with a mark across each for what it could carry.
+// Bar charts, drawn by Chart.js. A mark across a bar shows what its values are compared with.
 
-/** The least share of its mark that the largest bar must reach for the axis to go as far as the marks. */
+/** The axis includes the marks only if the largest value is at least this share of the lowest mark. */
 const markShare = 0.05;
 
-/** Where a mark lies among the others: a line over the height of its bar's place. */
+/** A plugin of Chart.js that draws each mark as a line across its bar. */
 function markPlugin(bars) {
   return {
     id: "marks",
@@ -27,14 +27,14 @@ function markPlugin(bars) {
   };
 }
 
-/** Two that belong together, then others. */
+/** The colour of the i-th value of a bar: the first two belong together. */
 function barColour(i) {
   return seriesColour([0, 5, 1, 2, 3, 4][i % 6]);
 }
 
 const barWords = { hot: " HOT", faulty: " ERROR" };
 
-/** What a mark is, and how far away it is where the axis ends before it. */
+/** The meaning of the marks; if the axis does not include them, also the lowest one. */
 function markNote(block, largest, marks) {
   if (!marks.length)
     return null;

@@ -185,7 +185,8 @@ std::vector<std::string> varying_parameters(const RowGroup& group, const std::st
 
 std::vector<std::string> line_parameters(const RowGroup& group, const std::string& swept) {
   std::vector<std::string> names = varying_parameters(group, swept);
-  // None of our cases has more.
+  // Our cases have fewer parameters and rows. Of larger groups, all varying parameters are
+  // returned.
   constexpr std::size_t max_parameters = 16, max_rows = 20'000;
   if (names.size() > max_parameters || group.rows.size() > max_rows)
     return names;

@@ -17,7 +17,7 @@ enum class SeriesRole { measured, baseline, limit };
 struct ChartSeries {
   std::string name;
   SeriesRole role = SeriesRole::measured;
-  int colour = 0; ///< a baseline has its series' colour
+  int colour = 0; ///< index of the colour; a baseline has that of its series
   std::vector<std::pair<double, double>> points;
 };
 
@@ -69,9 +69,9 @@ std::string swept_parameter(const RowGroup& group);
 /// Parameters that differ between the rows, sorted, without `but` and those derived from others.
 std::vector<std::string> varying_parameters(const RowGroup& group, const std::string& but);
 
-/// Those of them that distinguish the lines of a chart over `swept`: without numbers derived from
-/// the swept one (the window that a sweep chooses for each size), which would break a line into
-/// pieces.
+/// Those of varying_parameters() that distinguish the lines of a chart over `swept`: without
+/// numbers derived from the swept one (the window that a sweep chooses for each size), which would
+/// break a line into pieces.
 std::vector<std::string> line_parameters(const RowGroup& group, const std::string& swept);
 
 /// "scope=block host n1": what distinguishes this row's line from others; "" if nothing does.

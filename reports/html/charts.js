@@ -1,6 +1,6 @@
-// Lines, by Chart.js.
+// Line charts, drawn by Chart.js.
 
-/** Ticks that people read: 1, 2, 5 over decades, even steps over less. */
+/** Round numbers for an axis: 1, 2, 5 times powers of ten over a wide range, even steps over a narrow one. */
 function niceTicks(low, high, wanted) {
   const ticks = [];
   if (high / low >= 20) {
@@ -20,7 +20,7 @@ function niceTicks(low, high, wanted) {
   return ticks.filter((value) => value >= low * 0.999 && value <= high * 1.001);
 }
 
-/** Powers of two for sizes, the values themselves where they are few. */
+/** Ticks of the x axis: the values themselves if they are few, otherwise powers of two for sizes. */
 function xTicks(values, axis, wanted) {
   if (axis === "category") {
     const stride = Math.ceil(values.length / wanted);
@@ -97,7 +97,7 @@ function lineOptions(block, view, narrow) {
   };
 }
 
-/** A row for each x, a column for each line. */
+/** A chart as a table: a row for each x, a column for each line. */
 function chartTable(block, view) {
   const rows = new Map();
   view.series.forEach((series, i) => series.points.forEach(([x, y]) => {
@@ -113,7 +113,7 @@ function chartTable(block, view) {
   };
 }
 
-const redraws = []; // draw charts with colours of their own again after a change of the scheme
+const redraws = []; // functions that draw the charts again, after a change of the colour scheme or the width
 
 function drawChart(block) {
   const canvas = make("canvas", {});
@@ -125,7 +125,7 @@ function drawChart(block) {
   const draw = () => {
     const shown = block.views[view];
     chart?.destroy();
-    // Room for the legend below, which takes a line for about 40 letters.
+    // Leaves room for the lines of the legend below the chart; a letter takes about 7 pixels.
     const letters = shown.series.reduce((sum, series) => sum + series.name.length + 6, 0);
     const lines = shown.series.length > 1 ? Math.ceil(letters * 7 / Math.max(holder.clientWidth, 200)) : 0;
     holder.style.height = 280 + 20 * Math.min(lines, 12) + "px";

@@ -1,4 +1,4 @@
-// Findings, grouped by id, and the verdicts on parts of a check.
+// Findings, grouped by id, and the verdicts on the parts of a check.
 
 const marks = { error: "✗", fail: "✗", warning: "!", info: "i", pass: "✓", skipped: "-" };
 
@@ -15,7 +15,7 @@ function findingItem(item) {
       many ? folded(`all ${item.count}`, () => tableElement(item.all)) : null));
 }
 
-/** Errors and warnings; what is only worth knowing is folded where there is much of it. */
+/** Lists the findings. If there are more than three infos, they are folded. */
 function drawFindings(block) {
   const list = (items) => make("ul", {}, ...items.map(findingItem));
   const infos = block.items.filter((item) => item.severity === "info");
@@ -25,7 +25,7 @@ function drawFindings(block) {
     block.note ? make("p", { className: "note" }, block.note) : null);
 }
 
-/** A line for each part of a check: passed or not, and why. */
+/** A line for each part of a check: its result, and the reason. */
 function drawParts(block) {
   return card(block, make("ul", {}, ...block.parts.map((part) => make("li", { className: part.status },
     make("span", { className: "mark", title: part.status }, marks[part.status] ?? "?"),

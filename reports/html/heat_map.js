@@ -1,11 +1,11 @@
-// Matrices as coloured cells, from calm to alarming.
+// Heat maps: matrices as coloured cells.
 
 const heatColours = {
   light: [[232, 239, 244], [250, 214, 137], [221, 92, 40], [122, 12, 36]],
   dark: [[33, 47, 60], [122, 91, 28], [217, 95, 36], [255, 176, 150]],
 };
 
-/** Red, green and blue at `share` of the way from good to bad. */
+/** The colour (red, green, blue) at `share` of the scale, from good (0) to bad (1). */
 function heatColour(share) {
   const stops = isDark() ? heatColours.dark : heatColours.light;
   const at = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
@@ -18,18 +18,18 @@ function badness(view, value) {
   return view.less_is_better ? share : 1 - share;
 }
 
-/** One pixel for each cell. */
+/** An image of the matrix with one pixel for each cell. */
 function heatPixels(block, view) {
   const width = block.columns.length, height = block.rows.length;
   const image = new ImageData(width, height);
-  const pixels = new Uint32Array(image.data.buffer); // little endian, as every browser's machine
+  const pixels = new Uint32Array(image.data.buffer); // assumes little endian, which all machines with browsers are
   const ramp = Array.from({ length: 256 }, (_, i) => {
     const [red, green, blue] = heatColour(i / 255);
     return (255 << 24 | blue << 16 | green << 8 | red) >>> 0;
   });
   view.values.forEach((row, i) => row.forEach((value, j) => {
     if (value === null || (block.skip_diagonal && i === j))
-      return; // stays transparent
+      return; // the pixel stays transparent
     pixels[i * width + j] = ramp[Math.round(Math.min(Math.max(badness(view, value), 0), 1) * 255)];
   }));
   const canvas = new OffscreenCanvas(width, height);
@@ -37,12 +37,12 @@ function heatPixels(block, view) {
   return canvas;
 }
 
-/** Every so many labels that they do not touch. */
+/** Only every n-th label is drawn, so that they do not touch: returns n. */
 function labelStride(cell) {
   return Math.max(1, Math.ceil(14 / cell));
 }
 
-/** Where things are in a heat map of this width. */
+/** Places the labels and the cells of a heat map of this width. */
 function heatLayout(block, context, width) {
   context.font = "12px system-ui, sans-serif";
   const widest = (labels) => Math.min(160, Math.max(...labels.map((label) => context.measureText(label).width)));
@@ -71,7 +71,7 @@ function paintLabels(block, context, layout) {
   });
 }
 
-/** Numbers in cells that have room for them. */
+/** Writes the numbers into the cells, if these are large enough. */
 function paintValues(block, view, context, layout) {
   if (layout.cell < 38)
     return;
@@ -99,7 +99,7 @@ function legend(view) {
   return make("div", { className: "legend" }, text(good), bar, text(bad));
 }
 
-/** Rows of a matrix as a table: a part of it, since all of a large one would be a page of its own. */
+/** A table shows at most this many rows and columns of a matrix at once; the reader selects the part. */
 const tablePart = 64;
 
 function heatTable(block, view) {

@@ -104,7 +104,7 @@ json runs_table(const std::vector<Shown>& shown) {
                             {"revision"},
                             {"command", ColumnKind::code}});
   for (const Shown& one : shown) {
-    // The run numbers that rows of a merged report have.
+    // Only runs of a merged report have numbers, by which its rows refer to them.
     const bool merged = !one.report().runs.empty();
     int number = 0;
     for (const RunInfo& run : runs_of(one.report()))

@@ -1,7 +1,7 @@
 "use strict";
-// What all parts of the page share. Text from reports becomes text nodes only, never markup.
+// Functions that all parts of the page share. Text from reports becomes text nodes only, never markup.
 
-/** An element with properties and children; strings become text. */
+/** Makes an element with properties and children; strings become text nodes. */
 function make(tag, properties, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
   element.append(...children.filter((child) => child !== null && child !== undefined));
@@ -24,7 +24,7 @@ function sizeText(bytes) {
   return numberText(bytes) + units[unit];
 }
 
-/** Four significant digits, whole numbers as they are. */
+/** A number with four significant digits; a whole number with all its digits. */
 function numberText(value) {
   if (Number.isInteger(value))
     return String(value);
@@ -46,7 +46,7 @@ function cellText(value, kind) {
   return numberText(value);
 }
 
-/** A variable of the style, of the colour scheme in force. */
+/** The value of a CSS variable in the current colour scheme. */
 function styleValue(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
@@ -55,7 +55,7 @@ function isDark() {
   return matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-/** Calls `act` once when the element comes near the window, or the page is printed. */
+/** Calls `act` once: when the element comes near the window, or before the page is printed. */
 function whenSeen(element, act) {
   let done = false;
   const once = () => {
@@ -71,7 +71,7 @@ function whenSeen(element, act) {
   addEventListener("beforeprint", once, { once: true });
 }
 
-/** Buttons of which one is pressed; none if there is nothing to choose. */
+/** Buttons of which one is pressed; null if there are fewer than two names. */
 function choice(names, choose) {
   if (names.length < 2)
     return null;
@@ -93,7 +93,7 @@ function card(block, ...children) {
   return element;
 }
 
-/** What is behind a click, made when it is opened. */
+/** Content that is hidden until the reader opens it; `fill` makes it then. */
 function folded(summary, fill) {
   const details = make("details", {}, make("summary", {}, summary));
   details.addEventListener("toggle", () => details.open && details.childElementCount === 1 && details.append(fill()));

@@ -31,7 +31,7 @@ const json& variants_of(const Shown& one) {
   return view::list(one.report().simulation, "variants");
 }
 
-/// Variants that are not just another name of the given one.
+/// The variants that do not use the same NICs as the given one.
 std::vector<const json*> different_variants_of(const Shown& one) {
   std::vector<const json*> variants;
   for (const json& variant : variants_of(one))

@@ -1,4 +1,4 @@
-// Reads the model and draws it, a block after the other.
+// Reads the model of the page and draws its blocks, one after the other.
 
 const drawers = {
   table: drawTable, chart: drawChart, bars: drawBars, heatmap: drawHeatMap, topology: drawTopology, findings: drawFindings,

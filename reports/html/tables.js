@@ -1,4 +1,4 @@
-// Tables: sorted by a click on a header, filtered, a page of rows at a time.
+// Tables, which the reader can sort (by a click on a header) and filter; more rows are shown on request.
 
 const rowsAtOnce = 30;
 
@@ -6,13 +6,13 @@ const lineLetters = 40; // letters of a text that stays on one line
 const cellLetters = 64; // letters of the widest line of a longer text
 
 /**
- * Text of a cell that takes two lines at most: as wide as it needs for that. What is longer still is cut, whole in its
- * tip, and opened by a click.
+ * A cell's text on at most two lines, as wide as that requires. A text that is too long for that is cut: its tooltip has
+ * all of it, and a click shows it.
  */
 function cellContent(text) {
   if (text.length <= lineLetters)
     return text;
-  // Lines break at blanks: the longest word may be lost at the end of the first.
+  // Lines break at blanks: the first line may end as early as the length of the longest word before its end.
   const longest = Math.max(...text.split(/\s+/).map((word) => word.length));
   const letters = Math.min(cellLetters, Math.ceil(text.length / 2) + Math.min(longest, 12));
   const content = make("div", { className: "long", title: text, onclick: () => content.classList.toggle("open") }, text);
@@ -30,7 +30,7 @@ function tableRow(row, columns) {
   }));
 }
 
-/** null and text behind numbers. */
+/** The order of two cells: numbers, then texts, then null. */
 function compareCells(a, b) {
   if (typeof a === "number" && typeof b === "number")
     return a - b;
@@ -39,12 +39,12 @@ function compareCells(a, b) {
   return (typeof a === "number" ? 0 : a === null ? 2 : 1) - (typeof b === "number" ? 0 : b === null ? 2 : 1);
 }
 
-/** Columns in which a row says something. */
+/** The indices of the columns in which at least one row is not empty. */
 function usedColumns(columns, rows) {
   return columns.map((_, i) => i).filter((i) => rows.some((row) => row[i] !== null && row[i] !== undefined && row[i] !== ""));
 }
 
-/** Of the columns of a wide table, those that say the same in every row: they are better said once, above it. */
+/** The indices of columns with the same value in all rows of a wide table: it is written once, above the table. */
 function commonColumns(columns, rows) {
   if (rows.length < 4 || columns.length <= 12)
     return [];
@@ -52,7 +52,7 @@ function commonColumns(columns, rows) {
 }
 
 function csvText(columns, rows) {
-  // Text that begins like a formula gets an apostrophe, as in report csv.
+  // Text that begins like a formula gets an apostrophe, as in `report csv`.
   const harmless = (value) => typeof value === "string" && /^[=+@\uff1d\uff0b\uff0d\uff20-]/.test(value) && !Number.isFinite(Number(value)) ? "'" + value : value;
   const quoted = (value) => {
     const text = value === null || value === undefined ? "" : String(harmless(value));
@@ -71,11 +71,11 @@ function csvButton(columns, rows, title) {
   });
 }
 
-/** The table itself: {columns: [{name, kind}], rows: [[...]], note}. */
+/** The table of a block: {columns: [{name, kind}], rows: [[...]], note}. */
 function tableElement(block) {
   const said = usedColumns(block.columns, block.rows);
   const common = commonColumns(said.map((i) => block.columns[i]), block.rows.map((row) => said.map((i) => row[i] ?? null))).map((i) => said[i]);
-  // What is common comes last: it is saved and filtered, and not drawn.
+  // The common columns come last: they are saved and filtered, but not drawn.
   const used = [...said.filter((i) => !common.includes(i)), ...common];
   const drawn = used.length - common.length;
   const columns = used.map((i) => block.columns[i]);

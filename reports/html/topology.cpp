@@ -71,7 +71,7 @@ std::vector<NodeDevice> devices_of(const json& topology) {
   return devices;
 }
 
-/// "NUMA 0" if all devices with a NUMA node agree.
+/// "NUMA 0"; "NUMA 0, 1" if the devices are on several nodes.
 std::string domain_label(const std::vector<NodeDevice>& devices,
                          const std::vector<std::size_t>& members) {
   std::set<std::string> nodes;

@@ -20,7 +20,8 @@ struct NodeDevice {
       nullptr; ///< its entry in `gpus` or `nics`; JSON null if it has none
 };
 
-/// Devices at PIX or PXB of each other, GPUs first; or those that are close to no other (`loose`).
+/// Devices at a distance of PIX or PXB from each other, GPUs first; or those that are close to no
+/// other (`loose`).
 struct SwitchGroup {
   std::vector<std::size_t> gpus, nics; ///< indices of devices
   bool loose = false;
@@ -37,7 +38,7 @@ struct NodeGroups {
   std::vector<Domain> domains;
 };
 
-/// Derived from the distance matrix, which every topology has; empty if it has no device.
+/// Groups devices by the distance matrix, which every topology has; empty if it has no device.
 NodeGroups group_devices(const nlohmann::json& topology);
 
 /// The entry at row i, column j of the distance matrix; "" if it is unknown.
@@ -58,7 +59,7 @@ struct PictureBox {
   BoxKind kind = BoxKind::gpu;
   double x = 0, y = 0, width = 0, height = 0;
   std::string label, detail;
-  std::vector<std::string> tip; ///< lines
+  std::vector<std::string> tip; ///< lines of the tooltip
   DeviceState state = DeviceState::usual;
 };
 

@@ -1,4 +1,4 @@
-// A node as a picture.
+// The topology of a node as a picture.
 
 function makeSvg(tag, attributes, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -22,7 +22,7 @@ function drawDevice(box) {
   group.append(makeSvg("text", { x: box.x + box.width / 2, y: box.y + (box.detail ? 19 : box.height / 2 + 4), "text-anchor": "middle", class: "name" }, box.label));
   if (box.detail)
     group.append(makeSvg("text", { x: box.x + box.width / 2, y: box.y + 35, "text-anchor": "middle", class: "detail" }, box.detail));
-  // Names that are longer than their box are squeezed into it.
+  // Texts that are wider than their box are compressed to its width.
   for (const text of group.querySelectorAll("text"))
     if (text.textContent.length * (text.classList.contains("name") ? 7.4 : 6.2) > box.width - 6) {
       text.setAttribute("textLength", box.width - 10);

@@ -21,7 +21,7 @@ namespace shmemctl::bench {
 struct PortUse {
   std::string host;
   HcaPort nic;
-  /// In each direction; nothing if it is unknown or the device has no wire.
+  /// The rate of the wire in each direction; nothing if it is unknown or the device has no wire.
   std::optional<double> rate_GBps;
   /// Distinguishes machines, several of which may have the same host name.
   std::uint64_t machine_id = 0;

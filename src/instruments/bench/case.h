@@ -103,7 +103,7 @@ struct Arena {
 struct LeastTraffic {
   double loaded = 0, stored = 0; ///< from and to the PEs' memory
   double between_gpus = 0;       ///< bytes that go from one GPU to another
-  bool from_root = false;        ///< GPUs send one at a time, PE 0's GPU first
+  bool from_root = false;        ///< only what PE 0's GPU sends counts: the other GPUs pass it on
 };
 
 /// A case at one point, on one PE. The engine calls, in the same order on all PEs: prepare(); then
@@ -152,8 +152,8 @@ public:
   /// launch names: "registered buffer (zero-copy)". Empty means that transport. Called after
   /// prepare().
   virtual std::vector<std::string> carriers() const { return {}; }
-  /// Traffic so far that does not go through the runtime's transports, by port, counted as these
-  /// count theirs. Called after prepare().
+  /// Traffic so far that does not go through the runtime's transports, by port, counted in the same
+  /// way as theirs. Called after prepare().
   virtual std::vector<NicTraffic> traffic() const { return {}; }
   /// The number of iterations in a sample is a multiple of this: the size of a window if iterate()
   /// completes a window of operations at once. The same on all PEs.

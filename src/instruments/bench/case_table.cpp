@@ -24,7 +24,7 @@ struct Sizes {
 Sizes up_to(std::size_t max_bytes) {
   return {true, 1, max_bytes, 1, {}};
 }
-/// From 8 bytes, or from one element if that is larger.
+/// Sizes from 8 bytes, or from one element if that is larger.
 Sizes elements(std::size_t element_bytes, std::size_t max_bytes) {
   return {true, std::max<std::size_t>(element_bytes, 8), max_bytes, element_bytes, {}};
 }
@@ -80,7 +80,7 @@ LaunchRules grid_of(std::vector<CallScope> scopes) {
   rules.threads = 1024;
   return rules;
 }
-/// For collectives: one block by default, or a grid.
+/// The launch of collectives: one block by default, or a grid.
 LaunchRules one_block() {
   LaunchRules rules;
   rules.scopes = {CallScope::block};

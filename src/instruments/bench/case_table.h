@@ -24,7 +24,7 @@ std::string case_names_text(int width);
 /// supports.
 std::string list_text(const std::vector<BenchCase>& cases, const TextStyle& style);
 
-/// The same as JSON, for scripts: {"cases": [{"name", "initiator", "group", "metric", "measures",
+/// The cases as JSON, for scripts: {"cases": [{"name", "initiator", "group", "metric", "measures",
 /// "how", "sized", "min_bytes", "max_bytes", "element_bytes", "only_bytes", "traffics",
 /// "bidirectional", "min_pes", "memories"}]}; kernels' cases also have "launch".
 nlohmann::json list_json(const std::vector<BenchCase>& cases);

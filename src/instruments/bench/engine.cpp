@@ -207,8 +207,9 @@ private:
     return most;
   }
 
-  /// Only on PE 0, whose barriers notice a pause of any PE. Also adds up the case's TCP counters:
-  /// once for each network namespace, because the kernel counts by namespace.
+  /// Adds a finding if the samples show a stall; only on PE 0, whose barriers notice a pause of any
+  /// PE. Also adds up the case's TCP counters: once for each network namespace, because the kernel
+  /// counts by namespace.
   void check_for_stall(const std::vector<double>& sample_s, const std::vector<PathUse>& uses,
                        const std::string& words) {
     const std::vector<PeHost>& hosts = runtime_.placement().hosts;

@@ -51,8 +51,8 @@ using PointDone = std::function<void(const std::vector<ResultRow>& rows)>;
 /// Called before each point on every PE (for the watchdog and a progress line).
 using PointBegins = std::function<void(const std::string& words)>;
 
-/// Called on every PE between the timed loop and the verification of its memory (for tests of
-/// that).
+/// Called on every PE between the timed loop and the verification of its memory (for tests of the
+/// verification).
 using BeforeVerification = std::function<void(std::byte* memory, std::size_t size_bytes)>;
 
 struct EngineCallbacks {

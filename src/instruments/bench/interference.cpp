@@ -29,7 +29,8 @@ void add_to(std::optional<double>& sum, double value) {
   sum = sum.value_or(0) + value;
 }
 
-/// Counters of a core that was taken offline start again at 0; such a decrease counts as no time.
+/// The increase of a counter. Counters of a core that was taken offline start again at 0; such a
+/// decrease counts as no time.
 std::uint64_t grown(std::uint64_t before, std::uint64_t after) {
   return after > before ? after - before : 0;
 }

@@ -24,7 +24,7 @@ struct CpuTicks {
 /// malformed.
 std::optional<CpuTicks> parse_cpu_ticks(std::string_view stat, int cpu);
 
-/// /proc/<thread>/schedstat.
+/// Times of a thread, from /proc/<thread>/schedstat.
 struct ThreadTimes {
   std::uint64_t run_ns = 0;
   /// Time that the thread was ready to run while its core ran other threads.

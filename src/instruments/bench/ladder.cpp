@@ -12,8 +12,8 @@ namespace {
 constexpr double bits_per_byte = 8;
 constexpr const char *memcpy_case = "memcpy", *verbs_case = "verbs-write";
 
-/// The limit of the rows' link. Not if their limit is a reference (memcpy, or a call without the
-/// proxy).
+/// The limit of the rows' link; empty if the rows are compared with a reference (memcpy, or a call
+/// without the proxy).
 std::optional<Rung> link_of(const std::vector<ResultRow>& rows) {
   for (const ResultRow& row : rows)
     if (row.link_fraction && *row.link_fraction > 0 && row.limited_by && row.bandwidth_GBps &&

@@ -18,7 +18,7 @@ std::vector<std::string> ladder_cases(Initiator initiator);
 
 /// One step: a way to move the same bytes over the same path.
 struct Rung {
-  std::string name; ///< "400 Gb/s link", "memcpy", "verbs-write", "put", "moe-dispatch"
+  std::string name; ///< "limit: mlx5_0:1 on n1, 400 Gb/s", "memcpy", "put", "moe-dispatch"
   double GBps = 0;
 };
 

@@ -19,7 +19,7 @@ namespace shmemctl::bench {
 /// several nodes measures the network between them; PE 0 and PE 1 on a single node.
 std::pair<int, int> default_pair(const Placement& placement);
 
-/// How names of carriers that are paths of a registered buffer begin.
+/// The names of carriers that are paths of a registered buffer begin with this text.
 inline constexpr const char* registered_buffer_name = "registered buffer";
 /// The carrier of copies between a GPU and its host's memory.
 inline constexpr const char* copy_engine_name = "copy engine";

@@ -30,8 +30,8 @@ double one_operation(const PeSamples&) {
   return 1;
 }
 
-/// Rows of host operations on host memory get none of these keys, so that they remain comparable
-/// with reports that were written when the host was the only initiator.
+/// Adds the keys of the launch. Rows of host operations on host memory get none of them, so that
+/// they remain comparable with reports that were written when the host was the only initiator.
 void add_launch(nlohmann::json& params, const Launch& launch) {
   if (launch.initiator == Initiator::host && launch.memory == MemoryKind::host)
     return;

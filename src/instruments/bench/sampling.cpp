@@ -361,7 +361,8 @@ private:
     return true;
   }
 
-  /// A single sample that lasted long enough may have been interrupted, so others must confirm it.
+  /// Enlarges the batch until samples are long enough. A single sample may be long only because it
+  /// was interrupted, so others must confirm it.
   Group grow(Group group) {
     for (int confirmed = 0; confirmed < samples_to_confirm;) {
       const bool enlarged = enlarge(group);

@@ -22,7 +22,7 @@ public:
   /// Runs the iterations after a barrier. Returns their time on this PE, in ns; by the case's own
   /// clock if it has one.
   std::int64_t sample(std::uint64_t iterations);
-  /// The same for Case::reference(), with the iteration numbers of the next sample.
+  /// As sample(), for Case::reference(), with the iteration numbers of the next sample.
   std::int64_t reference_sample(std::uint64_t iterations);
   /// The time of one sync, in ns: PEs start a sample at most that far apart.
   double sync_ns();
@@ -56,7 +56,7 @@ struct SamplePlan {
   double wall_ns = 0; ///< time of one sample including its barriers and reference
   bool with_reference = false;
   bool measured = true; ///< whether any PE measures
-  /// The error of the clock makes a sample that is shorter than this wrong by more than 0.25 %.
+  /// A sample that is shorter than this is wrong by more than 0.25 %, because of the clock's error.
   double shortest_ns = 0;
   double sample_ns = 0; ///< time of a sample on the PE whose samples are shortest
   /// With Effort::max_noise: the remaining error of p50, on the PE where it is largest.
@@ -64,10 +64,11 @@ struct SamplePlan {
   double window_s = 0; ///< with Effort::duration_s: length of a window (PeSamples::window_us)
 };
 
-/// A sample is at least this many times as long as the error of the clock, which is then 0.25 %.
+/// A sample is at least this many times as long as the error of the clock, so that the error is at
+/// most 0.25 %.
 inline constexpr double lengths_of_timer_error = 400;
-/// A sample is this many times as long as the PEs' starts may be apart, if time allows: the error
-/// is 1 % at most, and usually far less.
+/// If time allows, a sample is this many times as long as the PEs' starts may be apart: the error
+/// is then 1 % at most, and usually far less.
 inline constexpr double lengths_of_start_skew = 100;
 
 /// Called between the samples of a long run, on every PE, about once a second: "3 of 10 s".

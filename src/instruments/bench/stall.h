@@ -13,8 +13,8 @@ namespace shmemctl::bench {
 
 /// One sample that took far longer than the others.
 struct Stall {
-  std::size_t sample = 0, samples = 0; ///< the first sample is number 0
-  /// Its time, and the time that 9 of 10 other samples do not exceed.
+  std::size_t sample = 0, samples = 0; ///< its index, counted from 0, and the number of samples
+  /// The sample's time, and the time that 9 of 10 other samples do not exceed.
   double longest_s = 0, usual_s = 0;
 };
 

@@ -53,7 +53,8 @@ std::vector<double> kept_samples(const std::vector<std::vector<double>>& samples
 double median_error(std::vector<double> samples) {
   if (samples.empty())
     return 0;
-  // The median is between the outermost two of six with 1 - 2 / 2^6 = 97 %.
+  // The median lies between the smallest and the largest of six samples with a probability of 97 %
+  // (1 - 2 / 2^6).
   constexpr std::size_t fewest = 6;
   std::sort(samples.begin(), samples.end());
   const auto n = static_cast<double>(samples.size());

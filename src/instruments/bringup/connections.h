@@ -12,7 +12,7 @@ namespace shmemctl {
 
 /// This PE's connections to all PEs, as its transports describe them, as a message for the others.
 std::string connections_message(const std::vector<TransportEntry>& transports, int n_pes);
-/// The same for given connections of this PE; their `source` is ignored.
+/// A message for the others about these connections of this PE; their `source` is ignored.
 std::string connections_message(const std::vector<ConnectionRow>& rows);
 /// Merges the connections of all PEs, by transport, source and target. Throws Error (unavailable)
 /// for a malformed message.
@@ -24,7 +24,8 @@ std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& mes
 /// @param message connections_message() of this PE
 std::vector<ConnectionRow> gather_connections(Runtime& runtime, const std::string& message);
 
-/// For people: groups equal connections of a transport, as in "rxe0:1 -> rxe0:1: 0>1, 1>0".
+/// For people: groups equal connections of a transport, as in "ibrc, rxe0:1 -> rxe0:1, 2 QPs: 0>1,
+/// 1>0".
 std::string connections_for_people(const std::vector<ConnectionRow>& rows);
 
 /// `emulated-hca` for each transport that uses the emulated HCA: its results say nothing about

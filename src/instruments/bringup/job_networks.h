@@ -9,10 +9,10 @@
 
 namespace shmemctl {
 
-/// What this PE uses: for each PE of another node its transport, and also ibgda if kernels use
-/// that. Requests of the proxy go through the former.
+/// What this PE uses: for each PE of another node its transport, which also carries the requests of
+/// the proxy, and in addition ibgda if kernels use that.
 std::vector<NetworkUse> networks_in_use(Runtime& runtime);
-/// The same as a message for the others: a few bytes for each path and range of nodes.
+/// These uses as a message for the others: a few bytes for each path and range of nodes.
 std::string networks_message(const std::vector<NetworkUse>& mine);
 /// @param messages networks_message() of every PE, by PE
 /// @param node_of_pe node of each PE

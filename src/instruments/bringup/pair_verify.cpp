@@ -121,11 +121,12 @@ void PairRound::verify() {
     for (std::size_t i = 0; i < layout.n_sizes(); ++i)
       verify_section(PairOp::put_signal, layout.put_signal[i], signal_seen_[i]);
   });
-  // The bytes were read; the next round uses different data.
+  // The source has read these bytes by get. They are overwritten, because the next round uses
+  // different data.
   for (const CheckSection& section : layout.get)
     std::fill_n(at(section.payload(source_)), section.size_bytes, sentinel);
   timed(PairOp::put_signal, [this] { verify_signals(); });
-  // Few words, so that their time is not split between the two operations.
+  // Verified together, because they are so few words that their time need not be split.
   timed(PairOp::fetch_add, [this] { verify_atomics(); });
 }
 

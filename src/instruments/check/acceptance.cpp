@@ -61,7 +61,7 @@ bool failed_silently(const ChildResult& child, const Report& part) {
   });
 }
 
-/// "12 rows verified", or the first row that failed.
+/// "12 of 14 results verified", or the first row that failed.
 std::string summary_of(const Report& part) {
   std::size_t verified = 0;
   for (const ResultRow& row : part.results) {

@@ -15,7 +15,7 @@ struct CheckPart {
   const char* title;
   int level; ///< the lowest --level at which it runs
 };
-/// All parts in the order in which they run, without that of --expect, which parts_of() adds.
+/// All parts in the order in which they run, without the part of --expect, which parts_of() adds.
 const std::vector<CheckPart>& check_parts();
 /// The part that compares the node with the file of --expect; it runs before all others.
 inline constexpr const char* expect_part = "expect";

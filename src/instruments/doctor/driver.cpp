@@ -45,7 +45,7 @@ std::optional<CheckResult> library_mismatch(const Sysroot& sysroot, const std::s
                 "|| reboot");
 }
 
-/// The oldest driver branch that runs binaries of a CUDA major version (CUDA release notes).
+/// The result for a cuInit that failed: what its error means, and the fix.
 CheckResult init_failure(const CudaProbe& probe, const std::string& evidence) {
   const int result = *probe.init_result;
   const std::string reason = "CUDA does not initialize: " + cuda_error_name(result);

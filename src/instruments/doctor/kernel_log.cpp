@@ -46,7 +46,7 @@ std::string action_of(const CatalogueEntry& entry) {
 }
 
 /// Removes "[   12.345678]" or "[Tue Nov  3 10:00:00 2026]" from the beginning of `text` and
-/// returns it.
+/// returns the time in it.
 std::string_view take_bracketed_time(std::string_view& text) {
   if (text.empty() || text[0] != '[')
     return {};

@@ -56,8 +56,8 @@ struct KernelEvent {
   std::optional<PciAddress> address;
   std::string detail; ///< the text that the pattern's {} matched
   std::size_t count = 0;
-  /// How many of the lines precede a start that cures the problem, and which start that was: "the
-  /// GPU was reset", "the driver was loaded again", "the last boot".
+  /// How many of the lines precede an event that cures the problem, and that event: "the GPU was
+  /// reset", "the driver was loaded again", "the last boot".
   std::size_t cured = 0;
   std::string cure;
   std::string first, last; ///< times

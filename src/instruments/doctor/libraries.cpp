@@ -290,8 +290,8 @@ Found search_tree(const Library& library, const Sysroot& sysroot) {
           found->path + ": is " + found->file};
 }
 
-/// The branch of the loaded driver: "550". Ubuntu includes it in the names of the driver's library
-/// packages.
+/// The branch of the loaded driver: "-550"; "" if it is unknown. Ubuntu includes it in the names of
+/// the driver's library packages.
 std::string driver_branch(const Sysroot& sysroot) {
   const auto text = sysroot.read("/proc/driver/nvidia/version");
   const auto version = parse_nvidia_version(text.value_or(""));

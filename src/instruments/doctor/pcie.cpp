@@ -308,8 +308,8 @@ std::vector<std::string> redirected_pairs(const Node& node, const std::vector<Pa
   return pairs;
 }
 
-/// The pairs whose traffic these bridges slow down: "GPU0 and mlx5_0, GPU1 and mlx5_1". Pairs of
-/// GPUs are listed only if no NIC is affected.
+/// A sentence about the bridges and the pairs whose traffic they redirect: "..., GPU0 and mlx5_0,
+/// GPU1 and mlx5_1, ...". Pairs of GPUs are listed only if no NIC is affected.
 std::string redirected_words(const Node& node, const std::set<int>& redirecting) {
   std::vector<Partner> nics, gpus;
   for (const Nic* nic : rdma_nics(node))

@@ -421,7 +421,7 @@ std::optional<std::string> wrong_setting(const Environment& environment,
   return std::nullopt;
 }
 
-/// The value if NVSHMEM's and NCCL's variable have the same one; "" if they differ.
+/// The value that both NVSHMEM's and NCCL's variable have; "" if they differ.
 std::string set_for_both(const Environment& environment, const std::string& name) {
   const auto nvshmem = environment.find("NVSHMEM_" + name);
   const auto nccl = environment.find("NCCL_" + name);
@@ -492,7 +492,7 @@ std::optional<GidFault> gid_fault(const RdmaPort& at, bool all_v1) {
   return std::nullopt;
 }
 
-/// Grouped by fault, the more severe first.
+/// The faults, each with all its ports, the more severe first.
 std::vector<GidFault> gid_faults(const std::vector<RdmaPort>& ports,
                                  const Environment& environment) {
   const bool all_v1 = std::all_of(ports.begin(), ports.end(), [](const RdmaPort& at) {

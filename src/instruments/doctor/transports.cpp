@@ -17,7 +17,7 @@ namespace {
 constexpr double wait_s = 10;
 constexpr std::chrono::seconds child_deadline{40};
 
-/// One line of the child's output.
+/// Tries the transport; returns one line of the child's output.
 std::string attempt(const TransportRow& row, const Environment& environment,
                     const std::vector<HcaPort>& nics) {
   const std::string port =

@@ -285,7 +285,7 @@ void read_ucx_lanes(std::string_view rest, const Place& place, ProcessSetup& set
       choice.library = "UCX";
       choice.transport = lane.substr(0, slash);
       std::string_view device = std::string_view(lane).substr(slash + 1);
-      device = device.substr(0, device.find('/')); // "/path0"
+      device = device.substr(0, device.find('/')); // without "/path0"
       if (const std::size_t colon = device.find(':'); colon != std::string_view::npos) {
         std::string_view port = device.substr(colon + 1);
         choice.port = take_number(port);

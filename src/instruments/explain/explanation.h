@@ -64,8 +64,8 @@ struct EarlyEnd {
 /// left out, because their library does not write these lines.
 std::vector<EarlyEnd> early_ends_of(const LogFacts& facts, const Catalogue& catalogue);
 
-/// Ranks from 0 to the largest known number of ranks of which the logs contain no line. Empty
-/// unless more than half of these ranks have lines.
+/// The ranks, from 0 to the largest known number of ranks less 1, that have no line in the logs.
+/// Empty unless more than half of these ranks have lines.
 std::vector<int> ranks_without_lines(const LogFacts& facts);
 
 /// All findings, the most severe first.

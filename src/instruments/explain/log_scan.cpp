@@ -26,7 +26,7 @@ struct ErrorMark {
   bool at_begin; ///< whether the line begins with the pattern
 };
 
-/// In the order of the words that follow choice_words().
+/// The marks are in the order of the words that follow choice_words().
 constexpr ErrorMark error_marks[] = {
     {" NCCL WARN ", "NCCL", Severity::warning, false},
     {" NVSHMEM WARN ", "NVSHMEM", Severity::warning, false},

@@ -77,7 +77,7 @@ public:
 
   /// Reads a whole file, or stdin for "-". Throws like read_log().
   void scan_file(const std::string& path);
-  /// The same for text in memory.
+  /// As scan_file(), for text in memory.
   void scan_text(const std::string& name, std::string_view text);
   /// The result; call it after the last file.
   LogFacts facts();

@@ -44,8 +44,8 @@ constexpr double share_of_nics = 0.75;
 /// Hosts form a group if at least this share of the pairs between them is fast.
 constexpr double share_of_fast_pairs = 0.75;
 
-/// The median; of two values in the middle the lower one, because of two logarithms of times, one
-/// of which is slow, the lower one is the usual value. 0 for no values.
+/// The median, or the lower of two values in the middle: of two logarithms of times, one of which
+/// is slow, the lower one is the usual value. 0 for no values.
 double low_median(std::vector<double>& values) {
   if (values.empty())
     return 0;

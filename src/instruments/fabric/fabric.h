@@ -42,12 +42,12 @@ JobMap map_of(const Placement& placement);
 /// A part that was slow in every second measurement.
 struct Verdict {
   Suspect suspect;
-  int runs = 1; ///< runs, of Result::runs, that named it
+  int runs = 1; ///< number of runs (of Result::runs) that named it
 };
 
 struct LossVerdict {
   LossyHost host;
-  int runs = 1; ///< runs, of Result::runs, that named it
+  int runs = 1; ///< number of runs (of Result::runs) that named it
 };
 
 /// The rates of the PEs under a pattern, in the last run.

@@ -210,7 +210,7 @@ int pe_of(const Result& result, int host, int rail) {
   return -1;
 }
 
-/// "b", "NIC mlx5_3 of b (rail 3, PE 11)", "rail 3".
+/// "b", "b mlx5_3 (rail 3, PE 11)", "rail 3".
 std::string subject_of(const Suspect& suspect, const Result& result) {
   const auto nic_of = [&](int pe) {
     const std::string& nic = result.job.nics[at(pe)];
@@ -352,8 +352,8 @@ std::vector<const json*> signs_of(const Suspect& suspect, const Result& result,
     const std::string host = view::text(sign, "host"), device = view::text(sign, "device");
     for (const int number : suspect.hosts) {
       const std::string& name = result.job.hosts[at(number)];
-      // If several hosts have the same name, a PE follows it, which is not part of the host's name
-      // here.
+      // If several hosts have the same name, a PE follows it in `host` and a node in `name`, so
+      // that no sign is found.
       const int pe = suspect.part == Part::nic ? pe_of(result, number, suspect.rail) : -1;
       const bool other_nic = pe >= 0 && !result.job.nics[at(pe)].empty() &&
                              result.job.nics[at(pe)].find(device) == std::string::npos;
@@ -397,7 +397,7 @@ Finding finding_of(const LossVerdict& verdict, const Result& result) {
                       host)};
 }
 
-/// Whether the finding about its bandwidth reports the loss.
+/// Whether a finding about a slow part of this host reports the loss already.
 bool is_said(const LossVerdict& verdict, const std::vector<Verdict>& slow) {
   return std::any_of(slow.begin(), slow.end(), [&](const Verdict& other) {
     const std::vector<int>& hosts = other.suspect.hosts;

@@ -22,7 +22,7 @@ std::vector<ResultRow> rows_of(const Result& result);
 
 /// What the counters say about a slow part.
 struct Cause {
-  std::string text; ///< "mlx5_0 of b counts loss: ..."; "" if the counters say nothing
+  std::string text; ///< "packets are lost: ..."; "" if the counters show no cause
   std::string fix;
 };
 /// @param hotspots the report's `hotspots`; null if no NIC was watched
@@ -34,8 +34,8 @@ Cause cause_of(const Suspect& suspect, const Result& result, const nlohmann::jso
 /// if PEs share cores. Slow latency and patterns are warnings; fabric-transient is info.
 Findings findings_of(const Result& result, const nlohmann::json& hotspots);
 
-/// A summary: "4 hosts, 2 rails, 24 pairs in 3 rounds, ...", the usual values, and the slowest
-/// NICs.
+/// A summary: "4 hosts, 2 rails: 24 ordered pairs in 3 rounds of disjoint pairs, ...", the usual
+/// values, and the slowest NICs.
 std::string summary_of(const Result& result, const TextStyle& style);
 
 } // namespace shmemctl::fabric

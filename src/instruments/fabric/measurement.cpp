@@ -26,7 +26,8 @@ constexpr std::size_t stamped_bytes = std::size_t{64} << 10;
 /// A batch takes about this share of a slot, so that a slot contains several batches.
 constexpr double batch_share = 0.125;
 constexpr std::size_t min_batches = 2, max_batches = 4096;
-/// Many concurrent flows need longer than a single one to reach their rates.
+/// Duration of the flows of a pattern, in slots: many concurrent flows need longer than a single
+/// one to reach their rates.
 constexpr double slots_of_flow = 4;
 /// FAULT=slow:PE:fabric: each batch takes this many times as long, and is delayed by at least
 /// `slow_at_least`.

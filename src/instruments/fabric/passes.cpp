@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t min_for_spread = 3;
 
-/// Median and spread of positive values.
+/// Sets the median of the positive values, and the noise from their spread.
 void summarise(const std::vector<PairFigure>& figures, float PairFigure::*value,
                float PairFigure::*noise, PairFigure& to) {
   std::vector<double> values, logarithms;

@@ -55,7 +55,7 @@ struct SlowUnderLoad {
 };
 /// The PEs that are slow in each of the runs: their rate is less than 1 / 1.5 of the median of the
 /// PEs with the same number of senders, and differs from it by more than six standard deviations.
-/// PEs with a number of senders that fewer than four PEs have are not judged.
+/// PEs are not judged if fewer than four PEs have their number of senders.
 std::vector<SlowUnderLoad> slow_under_load(Pattern pattern,
                                            const std::vector<std::vector<PatternRate>>& runs);
 

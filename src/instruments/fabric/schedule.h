@@ -60,7 +60,7 @@ struct Effort {
   int latency_puts = 0;
 };
 
-/// Two minutes of link time for 1,024 hosts on one rail.
+/// Budgets of link time. The default is enough for 1,024 hosts on one rail.
 inline constexpr double default_budget_s = 120;
 inline constexpr double quick_budget_s = 20;
 

@@ -25,7 +25,8 @@ public:
   explicit Anonymizer(const Secret& key) : key_(key) {}
 
   /// Replaces a host's name by "host1", "host2", ... in the order of these calls; for "a.b.c" also
-  /// "a". Names with fewer than two letters and "localhost" are not replaced.
+  /// "a". Names of one character and names that every machine has (localhost, ip6-...) are not
+  /// replaced.
   void add_host(const std::string& name);
   /// Replaces a user's name by "user1", ... System users (root, nobody) and names that occur in the
   /// paths of every machine (cuda, lib) are kept.
@@ -38,10 +39,10 @@ public:
   std::string path(std::string_view path);
 
   std::uint32_t ipv4(std::uint32_t address);
-  /// 48 bits.
+  /// A MAC address of 48 bits.
   std::uint64_t mac(std::uint64_t address);
-  /// A GUID, or the second half of a GID or IPv6 address. If it is derived from a MAC address, so
-  /// is its replacement from the replacement of that address.
+  /// A GUID, or the second half of a GID or IPv6 address. If it is derived from a MAC address, its
+  /// replacement is derived from that address's replacement.
   std::uint64_t guid(std::uint64_t guid);
   /// A GID or an IPv6 address.
   std::array<std::uint8_t, 16> gid(const std::array<std::uint8_t, 16>& gid);

@@ -22,7 +22,7 @@ bool is_identifier(char byte) {
   return std::isalnum(static_cast<unsigned char>(byte)) != 0 || byte == '_';
 }
 
-/// "1.22.0", "MLX5_1.25".
+/// Whether the text has the form of a version: "1.22.0", "MLX5_1.25".
 bool has_version(std::string_view text) {
   const std::size_t dot = text.find('.');
   return text.size() < 40 && dot != std::string_view::npos && dot > 0 && dot + 1 < text.size() &&

@@ -37,7 +37,7 @@ struct Gathered {
   std::string archive; ///< the archive, as read_archive() reads it
   std::size_t files = 0;
   std::size_t processes = 0;
-  std::size_t results = 0; ///< number of recorded checks and findings that its files do not give
+  std::size_t results = 0; ///< number of checks and findings that the files alone do not give
   std::vector<std::string> left_out; ///< paths that were too long or exceeded the limits
 };
 

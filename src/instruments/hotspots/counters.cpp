@@ -31,7 +31,7 @@ CounterText no_value(std::string problem) {
   return {std::nullopt, std::move(problem)};
 }
 
-/// Names as drivers print them: ethtool's own are up to 32 characters.
+/// Whether a driver may use this name: ethtool's own are up to 32 characters.
 bool is_counter_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) { return c > ' ' && c < 127; });

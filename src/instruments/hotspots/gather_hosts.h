@@ -54,7 +54,7 @@ public:
   /// Collective: the parts of all leaders on PE 0, empty on the other PEs. @param part the part of
   /// a leader
   GatheredHosts gather(const HostPart& part, const Deadline& deadline);
-  /// Collective: the value of PE 0, on every PE.
+  /// Collective: returns the code of PE 0 on every PE.
   ExitCode agree(ExitCode code, const Deadline& deadline);
 
 private:

@@ -50,7 +50,7 @@ nlohmann::json hotspots_json(const Hotspots& hotspots, const NicThresholds& thre
 
 /// Where a PE runs.
 struct PeMachine {
-  std::uint64_t machine_id = 0; ///< the machine's name, even if it is split into virtual nodes
+  std::uint64_t machine_id = 0; ///< identifies the machine, also if it is split into virtual nodes
   std::string name;
 };
 

@@ -86,7 +86,7 @@ void add(Findings& to, Findings more) {
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-/// A host whose NICs could not be read, in a job in which other hosts' NICs could.
+/// A finding for each host without RDMA ports, in a job in which other hosts have some.
 Findings hosts_without_counters(const std::vector<HostTotals>& hosts) {
   Findings findings;
   const auto counts = [](const HostTotals& host) { return !host.totals.ports().empty(); };
@@ -100,7 +100,8 @@ Findings hosts_without_counters(const std::vector<HostTotals>& hosts) {
   return findings;
 }
 
-/// In a job without network transports, NIC traffic is not the job's.
+/// In a job without network transports, NIC traffic is not the job's: drops findings about hot
+/// ports and unavailable counters, and keeps those about broken links and the like.
 void keep_signs(Findings& findings, bool networked) {
   if (!networked)
     std::erase_if(findings, [](const Finding& finding) {

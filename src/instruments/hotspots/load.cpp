@@ -80,8 +80,8 @@ std::string disbelief(const PortTotals& totals, const Source& source, const Coun
   return "";
 }
 
-/// Soft-RoCE counts its packets, but packets to itself and within the machine never reach the
-/// interface's counters.
+/// Why the interface's counters miss packets of the device; "" if they do not. Soft-RoCE counts its
+/// packets, but packets to itself and within the machine never reach the interface's counters.
 std::string seen_by_device_only(const PortTotals& totals, const CounterTotal* packets,
                                 WireDirection direction) {
   const CounterTotal* own =

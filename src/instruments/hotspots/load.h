@@ -50,11 +50,11 @@ struct PortLoad {
   std::string direction() const;
 };
 
-/// From the best available counters: the physical port's bytes (`ethtool -S`), the port's data, the
-/// device's own bytes (EFA, bnxt_re), or, for NICs without hardware RDMA, the interface's bytes. A
-/// counter is rejected and gives no rate if it exceeds the link rate, stands still while packets
-/// are counted, counts more bytes than the packets can hold, or was read twice within the driver's
-/// refresh interval.
+/// Computed from the best available counters: the physical port's bytes (`ethtool -S`), the port's
+/// data, the device's own bytes (EFA, bnxt_re), or, for NICs without hardware RDMA, the interface's
+/// bytes. A counter is rejected and gives no rate if it exceeds the link rate, stands still while
+/// packets are counted, counts more bytes than the packets can hold, or was read twice within the
+/// driver's refresh interval.
 PortLoad load_of(const PortTotals& totals, const std::string& host);
 std::vector<PortLoad> loads_of(const NodeTotals& totals, const std::string& host);
 
@@ -63,7 +63,7 @@ struct MovedBytes {
   std::uint64_t at_most = 0;
   std::string by; ///< the counter that the value was read from
 };
-/// From the best available counter: the port's data, the device's own bytes (EFA), Soft-RoCE's
+/// Read from the best available counter: the port's data, the device's own bytes (EFA), Soft-RoCE's
 /// packets (at most 4 KiB of payload each), and, except for hardware RDMA, which bypasses it, the
 /// interface's bytes. Empty if there is none of them.
 std::optional<MovedBytes> moved_bytes(const PortTotals& totals, WireDirection direction);
@@ -80,8 +80,8 @@ struct OutlierSettings {
   double packets_per_s = 100; ///< minimum excess if only packets are known
   bool ratio_too = false;     ///< `ratio` applies also if the link rate is known
 };
-/// For loads averaged over a job including its pauses: a tenth of the share of the link, and
-/// `ratio` times the median in any case.
+/// The settings for loads that are averaged over a job with its pauses: `link_share` is a tenth of
+/// the given one, and `ratio` always applies.
 OutlierSettings over_a_job(OutlierSettings settings);
 
 /// Ports that are expected to carry equal loads in one direction: the fabric ports of one host

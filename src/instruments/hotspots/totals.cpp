@@ -244,7 +244,7 @@ json optional_json(const std::optional<T>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
-/// Bounds of plausible times and rates; anything beyond is rejected.
+/// A time or a rate. Throws for numbers beyond plausible bounds.
 double number_from(const json& value) {
   const double number = value.get<double>();
   if (number != 0 && !(number >= 1e-9 && number <= 1e30))

@@ -55,8 +55,8 @@ private:
   std::vector<PortTotals> ports_;
 };
 
-/// Two trees of one machine, recorded before and after. Ports and counters that are in only one of
-/// them have no change.
+/// The changes between two trees of one machine, recorded before and after. Ports and counters that
+/// are in only one of them have no change.
 /// @param window_s the time between them; empty: from /proc/uptime of both, if both have it
 NodeTotals compare_trees(const Sysroot& before, const Node& node_before, const Sysroot& after,
                          const Node& node_after, std::optional<double> window_s);
@@ -69,7 +69,8 @@ enum class CounterDetail {
   none
 };
 
-/// Compact: most counters of a healthy NIC do not change, and ports of a host have the same ones.
+/// In a compact form, because most counters of a healthy NIC do not change, and the ports of a host
+/// have the same counters.
 nlohmann::json totals_json(const NodeTotals& totals, CounterDetail detail);
 
 /// The most detailed level that fits into that many bytes of text; `none` if nothing does.

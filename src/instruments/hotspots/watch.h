@@ -60,10 +60,10 @@ void sample_for(HotspotWatch& watch, double interval_s, double duration_s);
 /// Rows for the report's `nic_counters`.
 std::vector<NicCounter> counter_rows(const NodeTotals& totals, const std::string& host);
 
-/// Sets `hotspots`.
+/// Sets `hotspots` of the report.
 void put_section(Report& report, const Hotspots& hotspots, const NicThresholds& thresholds,
                  const WatchFacts& facts);
-/// The same, and adds findings.
+/// Sets `hotspots` of the report, and adds findings.
 void put_hotspots(Report& report, const Hotspots& hotspots, const NicThresholds& thresholds,
                   const WatchFacts& facts);
 

@@ -47,7 +47,7 @@ GpuProcesses parse_gpu_processes(std::string_view text);
 /// The reverse of parse_gpu_processes().
 std::string gpu_processes_text(const GpuProcesses& gpus);
 
-/// The path of that text in a recorded tree.
+/// The path of gpu_processes_text() in a recorded tree.
 inline constexpr const char* gpu_record_path = "/shmemctl/gpu-processes";
 
 /// The index by which a process knows a GPU: its position in CUDA_VISIBLE_DEVICES, or the physical

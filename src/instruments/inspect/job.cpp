@@ -14,7 +14,7 @@
 
 namespace shmemctl {
 
-// In the namespace of their types, where archives look for them.
+// These functions are in the namespace of their types, because archives look for them there.
 static void serialize(Archive& archive, Finding& finding) {
   archive(finding.id);
   archive.choice(finding.severity, Severity::error);

@@ -75,7 +75,7 @@ void add_rdma_text(RdmaResource kind, std::string_view text, RdmaResources& to);
 /// The reverse of add_rdma_text(), for a recording: the resources as such a text.
 std::string rdma_text(RdmaResource kind, const RdmaResources& resources);
 
-/// The path of that text in a recorded tree: "/shmemctl/rdma/qp".
+/// The path of rdma_text() in a recorded tree: "/shmemctl/rdma/qp".
 std::string rdma_record_path(RdmaResource kind);
 
 /// Reads the resources of the live machine by netlink (RDMA_NL_NLDEV), if it has RDMA devices; of a

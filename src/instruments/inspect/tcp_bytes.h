@@ -17,7 +17,7 @@ struct TcpBytes {
   std::uint64_t acknowledged = 0; ///< sent, and acknowledged by the peer
   std::uint64_t received = 0;
 };
-/// By the inode of the socket.
+/// Counts by the inode of the socket.
 using TcpBytesByInode = std::map<std::uint64_t, TcpBytes>;
 
 /// Adds the counts of one message (an inet_diag_msg and its attributes, without header). Leaves out
@@ -29,7 +29,7 @@ void add_tcp_text(std::string_view text, TcpBytesByInode& to);
 /// The reverse of add_tcp_text(), for a recording.
 std::string tcp_text(const TcpBytesByInode& bytes);
 
-/// The path of that text in a recorded tree.
+/// The path of tcp_text() in a recorded tree.
 inline constexpr const char* tcp_record_path = "/shmemctl/tcp";
 
 /// Reads the bytes of the established connections in our network namespace, by NETLINK_SOCK_DIAG;

@@ -21,7 +21,7 @@ constexpr std::size_t tail_bytes = 4096;
 constexpr auto longest_silence = std::chrono::seconds(1);
 /// Largest write to a pipe or terminal that could not be reopened: poll(2) guarantees room for it.
 constexpr std::size_t careful_bytes = 512;
-/// How many bytes a job may write after its output was refused, until it is ended.
+/// How many bytes of a refused output may be lost before the writers get EPIPE.
 constexpr std::size_t max_lost_bytes = std::size_t{64} << 20;
 constexpr std::size_t max_known_errors = 1000;
 constexpr std::string_view error_prefix = "shmemctl: error: ", fix_prefix = "shmemctl: fix: ";

@@ -87,7 +87,7 @@ public:
   /// Whether something was read and not passed on yet.
   bool holds() const { return !kept_.empty(); }
   int descriptor() const { return pipe_.get(); }
-  /// Poll descriptor() for POLLIN.
+  /// Whether to poll descriptor() for POLLIN.
   bool wants_read() const;
   /// Reads once and passes on complete lines; at the end of file, also the rest.
   /// @return false if nothing was available

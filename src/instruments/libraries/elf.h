@@ -38,7 +38,7 @@ struct ElfFacts {
 ElfFacts read_elf(const ReadAt& read_at);
 
 /// Calls `visit` for each text in the ranges that ends with a zero byte and has at least `least`
-/// printable ASCII characters; for a longer text than 4096 bytes, only with its last 4096. Reads at
+/// printable ASCII characters; of a text longer than 4096 bytes, only with the last 4096. Reads at
 /// most `max_bytes`.
 void each_text(const ReadAt& read_at, const std::vector<FileRange>& ranges, std::size_t least,
                std::uint64_t max_bytes, const std::function<void(std::string_view)>& visit);

@@ -14,8 +14,8 @@
   }                                                                                                \
   std::unique_ptr<Case> maker(const Point& point)
 
-/// The same for a case whose buffers are in a heap or registered. `make_registered` makes the
-/// latter.
+/// As SHMEMCTL_CASE, for a case whose buffers are in a heap or registered. `make_registered` makes
+/// the latter.
 #define SHMEMCTL_CASE_BY_MEMORY(maker, OnHeap, make_registered)                                    \
   std::unique_ptr<Case> maker(const Point& point) {                                                \
     if (point.launch.memory == MemoryKind::registered)                                             \

@@ -14,7 +14,7 @@ struct Issue {
   Rma& rma;
   std::byte *slot, *source;
   std::size_t size_bytes;
-  std::uint64_t* signal;   ///< the signal for this PE's area at the peer; on this PE, as `slot`
+  std::uint64_t* signal;   ///< for this PE's area at the peer; like `slot`, its address on this PE
   std::uint64_t operation; ///< number of the operation among those to this peer
   /// Distance to the peer's mapped memory; add it to an address on this PE.
   std::ptrdiff_t delta_bytes;

@@ -51,7 +51,7 @@ private:
     else
       on_stream::barrier(job, team_world, stream);
   }
-  /// The same check with streams: each PE puts the call's number to every PE, then all synchronise.
+  /// verify() with streams: each PE puts the call's number to every PE, then all synchronise.
   std::optional<WrongByte> watch_stream() {
     constexpr std::uint64_t calls = 20;
     const on_stream::Job job(gpu().job());

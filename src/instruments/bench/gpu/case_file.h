@@ -21,7 +21,8 @@
     return launch_together<Body>(how, arguments);                                                  \
   }                                                                                                \
   }
-/// The same with one kernel for each scope. Body is a template over OfThread, OfWarp or OfBlock.
+/// As SHMEMCTL_LAUNCH, with one kernel for each scope. Body is a template over OfThread, OfWarp or
+/// OfBlock.
 #define SHMEMCTL_LAUNCH_BY_SCOPE(name, Body, Arguments)                                            \
   namespace SHMEMCTL_BUILD_VARIANT {                                                               \
   std::string name(const KernelLaunch& how, const Arguments& arguments) {                          \

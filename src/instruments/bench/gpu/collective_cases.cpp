@@ -91,7 +91,7 @@ protected:
       on_stream::reducescatter(job, team_world, dest, source, size / width, type,
                                device::ReduceOp::sum, stream);
   }
-  // These operations complete by themselves.
+  // Collectives on a stream complete by themselves, without a quiet.
   void enqueue_end(const on_stream::Job&, void*) override {}
 
   int max_resident_blocks(int device) const override {

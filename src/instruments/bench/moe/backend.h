@@ -55,7 +55,7 @@ struct Times {
   double transfer_us = 0;
   /// By rank: the time from the start of the wait until that rank's data had arrived.
   std::vector<double> wait_us;
-  /// By rank: the part of that until the rank had begun the call. Empty if not known separately.
+  /// By rank: the part of wait_us until the rank had begun the call. Empty if not known separately.
   std::vector<double> begin_wait_us = {};
   double pack_us = 0; ///< part of total: packing per expert
 };
@@ -76,7 +76,7 @@ public:
   /// Fills all memory that dispatch and combine write with a pattern that no row contains. Not
   /// timed; a barrier must follow.
   virtual void poison() = 0;
-  /// The same for the memory of the plan, if that is separate from the rows. Called before a
+  /// As poison(), for the memory of the plan, if that is separate from the rows. Called before a
   /// dispatch that makes a new plan; a cached dispatch and a combine need the last plan.
   virtual void poison_plan() {}
   /// @param cached reuses the plan of the last dispatch, so no counts are exchanged

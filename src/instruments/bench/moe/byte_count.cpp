@@ -17,7 +17,7 @@ constexpr std::array<const char*, 4> count_names = {"own", "deepep-v1", "deepep-
 
 constexpr std::uint64_t index_bytes = 8;         ///< size of an expert's number (int64)
 constexpr std::uint64_t weight_bytes = 4;        ///< size of a top-k weight (FP32)
-constexpr std::uint64_t message_head_bytes = 16; ///< header of each row in DeepEP's low latency
+constexpr std::uint64_t message_head_bytes = 16; ///< header of an FP8 row in DeepEP's low latency
 
 /// Size of a row's values and FP32 scales.
 std::uint64_t row_bytes(const Setup& setup, Operation operation) {

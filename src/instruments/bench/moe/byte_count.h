@@ -23,7 +23,7 @@ std::vector<std::string> byte_count_names();
 /// Throws Error (usage) for an unknown name.
 ByteCount parse_byte_count(const std::string& name);
 
-/// The bytes of one call by that definition, by rank. They follow from the routing alone.
+/// The bytes of one call by this definition, by rank. They follow from the routing alone.
 std::vector<std::uint64_t> counted_bytes(const Setup& setup, Operation operation, ByteCount count);
 
 } // namespace shmemctl::moe

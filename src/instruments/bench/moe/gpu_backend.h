@@ -115,7 +115,7 @@ public:
   std::optional<std::string> verify_combine() override;
   std::vector<std::int32_t> masked() override { return masked_; }
   void corrupt() override {
-    // One value of a received row, and one result.
+    // Corrupts one value of a received row, and one result.
     bool done = false;
     each_source([&](std::int32_t, const Received& received) {
       if (!done && received.count > 0 && received.by_token == nullptr)

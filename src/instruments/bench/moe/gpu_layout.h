@@ -13,7 +13,7 @@ namespace shmemctl::moe {
 std::int32_t scale_bytes_of(const Setup& setup);
 
 inline constexpr std::size_t gpu_guard_bytes = 1024; ///< around each region; must not be written
-/// NaN as BF16 and FP32, and not a valid index.
+/// The value of poison bytes: NaN as BF16 and FP32, and not a valid index.
 inline constexpr int gpu_poison = 0xff;
 
 /// What an application would provide itself (tokens and results), and the result of verification.

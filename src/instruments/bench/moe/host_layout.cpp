@@ -10,8 +10,9 @@ std::size_t as_size(std::int32_t value) {
   return static_cast<std::size_t>(value);
 }
 
-/// The number of rows that experts return. High throughput: one for each received row. Low latency:
-/// the most that any rank has with this routing, which all ranks know.
+/// The most rows that the experts of any rank return. With a weighted combine (low latency) they
+/// return one for each choice, and the choices are counted in the routing, which all ranks know.
+/// Otherwise they return one for each received row, of which there are at most max_rows().
 std::size_t max_results(const Setup& setup) {
   const Shape& shape = setup.shape;
   if (setup.combine != Combine::weighted)

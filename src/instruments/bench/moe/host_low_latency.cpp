@@ -50,8 +50,8 @@ inline void add_weighted_row(const std::uint16_t* row, float weight, std::vector
 }
 
 #if defined(__x86_64__)
-/// The same, compiled for processors with FMA instructions. Otherwise the compiler would call the C
-/// library for each number.
+/// add_weighted_row(), compiled for processors with FMA instructions. Otherwise the compiler would
+/// call the C library for each number.
 [[gnu::target("fma"), gnu::flatten]] void
 add_weighted_by_fma(const std::uint16_t* row, float weight, std::vector<float>& totals) {
   add_weighted_row(row, weight, totals);

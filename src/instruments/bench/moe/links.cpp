@@ -36,7 +36,7 @@ std::uint64_t bytes_between_machines(const Links& links, const Traffic& traffic)
   return bytes;
 }
 
-/// In 10^9 bytes per second.
+/// The rate in 10^9 bytes per second.
 double rate_of(std::uint64_t bytes, double call_us) {
   return static_cast<double>(bytes) / call_us / 1e3;
 }

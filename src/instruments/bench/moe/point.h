@@ -27,11 +27,12 @@ struct Point {
   DirectionSettings given = {};                                ///< the requested settings
   DirectionSettings settings = {};                             ///< the settings that calls ran with
   std::vector<KernelLaunch> of_dispatch = {}, of_combine = {}; ///< Backend::launches()
-  /// Whether settings were tuned before, so that no call here was the first one; and the results.
+  /// Whether settings were tuned before, so that the first call of this point is not the first of
+  /// the run.
   bool was_tuned = false;
-  std::vector<Tuned> tuned = {};
-  Links links = {};          ///< the links that rows used
-  std::string window = {};   ///< what `total` spans, and by which clock
+  std::vector<Tuned> tuned = {}; ///< the results of tuning
+  Links links = {};              ///< the links that rows used
+  std::string window = {};       ///< what `total` spans, and by which clock
   RoutingRequest drawn = {}; ///< how the routing was generated; not used for a routing from a file
   int max_delay_us = 0;      ///< as in Effort
   std::optional<std::pair<int, double>> straggler = {};

@@ -40,7 +40,7 @@ std::vector<std::int32_t> of_file(const char* flag, const std::string& text,
   return {recorded};
 }
 
-/// Refuses flags that have no effect, because the user expects one.
+/// Refuses flags that would have no effect, because the user expects an effect.
 void refuse_idle_flags(const Request& request) {
   const Request untouched;
   const auto refuse = [](bool idle, const char* flag, const char* why, const char* fix) {

@@ -29,7 +29,7 @@ const ResultRow* row_of(const std::vector<ResultRow>& rows, const std::string& n
   return found == rows.end() ? nullptr : &*found;
 }
 
-/// "dispatch 0.084 GB/s in 39907 us, 86.1% of NVLink of GPU 0"
+/// "dispatch 0.084 GB/s in 39907 us (86.1% of NVLink of GPU 0)"
 std::string reached_by(const std::string& what, const ResultRow* row, bool gigabits) {
   if (!row || !row->stats || !row->stats->p50)
     return "";

@@ -19,7 +19,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Number of settings that get more calls, besides the backend's own choice.
+/// Number of the fastest settings that get more calls. The backend's own choice gets them in any
+/// case.
 constexpr std::size_t n_finalists = 8;
 
 /// A rank's measurements with one of the settings, sent to the other ranks.

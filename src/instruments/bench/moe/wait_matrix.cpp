@@ -17,7 +17,7 @@ constexpr double min_share_of_two = 0.5;
 /// is blamed and not the link.
 constexpr double min_lateness = 0.5;
 /// With more than two ranks: how many other cells of the same kind are needed to know the usual
-/// wait. One is not enough, because of two cells, too, one always belongs to the later rank.
+/// wait. One is not enough, because one of two cells, too, always belongs to the later rank.
 constexpr int min_others = 2;
 /// If more links are slow, no single one is the cause, and a list of hundreds would not be useful.
 constexpr std::size_t max_links = 5;

@@ -36,9 +36,9 @@ using Crosses = std::function<bool(int from, int to)>;
 /// - the slowest five of the remaining cells that are 5 times the others
 /// Only what adds more than a tenth to the time of a call counts. A cell is compared only with
 /// cells of its kind (at least two others): paths that cross nodes, or paths that do not.
-/// With two ranks a column, a row and a cell are the same. It is reported if it takes half of a
-/// call: as a slow rank if at least half of the wait is due to its later start, otherwise as a slow
-/// link (or a delay of the rank before it sends).
+/// With two ranks a column, a row and a cell are the same wait. It is reported if it takes half of
+/// a call: as a slow rank if at least half of the wait is due to its later start, otherwise as a
+/// slow link (or a delay of the rank before it sends).
 /// @param call_us a call's time on the slowest rank
 /// @param late [i][j]: the part of waits[i][j] that is known to be due to rank j's later start; may
 /// be empty
