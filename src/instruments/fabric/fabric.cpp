@@ -32,14 +32,18 @@ JobMap map_of(const Placement& placement) {
     ++hosts_of_name[host.host_name];
     networks.emplace(host.machine_id, host.network_namespace);
   }
+  job.own_counters = networks.size() == job.hosts.size();
+  // Machines that share a name are named as in the hotspots of the job (job_hosts()),
+  // whose signs are looked up by name.
   for (std::size_t node = 0; node < job.hosts.size(); ++node)
     if (hosts_of_name[job.hosts[node]] > 1)
-      job.hosts[node] += fmt::format(" node {}", node);
+      job.hosts[node] += job.own_counters
+                             ? fmt::format(" (PE {})", placement.node_pes[node].front())
+                             : fmt::format(" node {}", node);
   for (std::size_t pe = 0; pe < placement.hosts.size(); ++pe)
     job.endpoints.push_back({placement.node[pe], placement.local_pe[pe]});
   job.nics.resize(job.endpoints.size());
   job.transports.resize(job.endpoints.size());
-  job.own_counters = networks.size() == job.hosts.size();
   return job;
 }
 

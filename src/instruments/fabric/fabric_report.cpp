@@ -352,8 +352,6 @@ std::vector<const json*> signs_of(const Suspect& suspect, const Result& result,
     const std::string host = view::text(sign, "host"), device = view::text(sign, "device");
     for (const int number : suspect.hosts) {
       const std::string& name = result.job.hosts[at(number)];
-      // If several hosts have the same name, a PE follows it in `host` and a node in `name`, so
-      // that no sign is found.
       const int pe = suspect.part == Part::nic ? pe_of(result, number, suspect.rail) : -1;
       const bool other_nic = pe >= 0 && !result.job.nics[at(pe)].empty() &&
                              result.job.nics[at(pe)].find(device) == std::string::npos;

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "src/instruments/hotspots/hotspots.h"
+
 namespace shmemctl::fabric {
 namespace {
 
@@ -229,6 +231,26 @@ TEST(FabricReport, HostsOfOneNameAreTold) {
   EXPECT_EQ(job.endpoints[3].host, 1);
   EXPECT_EQ(job.endpoints[3].rail, 1);
   EXPECT_FALSE(job.own_counters);
+}
+
+/// The hotspots of the job give the hosts the same names, so that the signs of a suspect are found.
+TEST(FabricReport, MachinesOfOneNameHaveTheNamesOfTheirHotspots) {
+  std::vector<PeHost> hosts;
+  std::vector<PeMachine> machines;
+  for (const std::uint64_t machine : {3, 3, 4, 5}) {
+    PeHost host;
+    host.host_name = machine == 5 ? "other" : "vm";
+    host.machine_id = host.node_id = machine;
+    hosts.push_back(host);
+    machines.push_back({machine, host.host_name});
+  }
+  const JobMap job = map_of(place(0, hosts));
+  EXPECT_TRUE(job.own_counters);
+  std::vector<std::string> names;
+  for (const JobHost& host : job_hosts(machines))
+    names.push_back(host.name);
+  EXPECT_EQ(job.hosts, names);
+  EXPECT_EQ(job.hosts, (std::vector<std::string>{"vm (PE 0)", "vm (PE 2)", "other"}));
 }
 
 TEST(FabricReport, TheSummaryNamesHostsAndCounts) {
