@@ -1,4 +1,4 @@
-// Replaces a transport that this program was built without: it reaches no PE, and says why.
+// Stands in for a transport that this build lacks: reaches no PE, and says why.
 #pragma once
 
 #include <memory>

@@ -84,7 +84,7 @@ private:
     std::size_t rail_index;
     Rail& rail;
     ContextState& state;
-    const char* step; ///< purpose of waits, for messages: "put", "get"
+    const char* step; ///< the operation, for error messages: "put", "get"
   };
 
   // Setup.

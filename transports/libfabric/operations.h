@@ -58,7 +58,7 @@ public:
   /// Throws Error if the memory cannot be registered.
   explicit OperationPool(const Endpoint& endpoint);
 
-  /// Takes a free operation; nullptr if there are no more than `reserve`.
+  /// Takes a free operation; nullptr if no more than `reserve` are free.
   /// @param reserve number of operations that are reserved for callers that must not wait
   Operation* take(OperationKind kind, std::size_t reserve = 0);
   void give(Operation& operation);

@@ -26,8 +26,8 @@ public:
   using Ticket = std::uint64_t;
 
   /// @param health outlives the queue
-  /// @param peer   the peer, for messages
-  /// @param here   this PE and its host, for messages
+  /// @param peer   the peer, for error messages
+  /// @param here   this PE and its host, for error messages
   HostQp(Hca& hca, const QpOptions& options, JobHealth& health, int peer,
          std::chrono::duration<double> timeout, const Where& here = {});
 

@@ -76,7 +76,7 @@ private:
   rc::Registration register_memory(std::byte* base, std::size_t size_bytes,
                                    const std::shared_ptr<const DeviceMemory>& gpu,
                                    const std::string& what) const;
-  /// Tells the emulated HCAs which memory a peer's rkeys refer to. With real HCAs, that of the peer
+  /// Tells the emulated HCAs which memory a peer's rkeys refer to. With real HCAs, the peer's HCA
   /// looks them up.
   void open_windows(int pe, int region, const rc::SegmentKey& key);
   /// The transport below; nullptr if there is none, or if the region is GPU memory.

@@ -16,7 +16,8 @@ public:
   const QpTable& table() const { return *reinterpret_cast<const QpTable*>(words_.data()); }
   /// The table's bytes, which may be copied to any address; table().size_bytes long.
   const void* data() const { return words_.data(); }
-  /// Allows to change a queue's view in this table, for example for another address space.
+  /// A queue of this table, whose view the caller may change, for example for another address
+  /// space.
   TableQp& queue(std::uint32_t pe, std::uint32_t path, std::uint32_t qp_set) {
     return const_cast<TableQp&>(std::as_const(*this).table().queue(pe, path, qp_set));
   }
