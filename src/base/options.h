@@ -20,8 +20,9 @@ enum class OptionType { boolean, integer, size, number, text, choice };
 const char* to_string(OptionType type);
 
 /// One option. It is read from the command line, then `SHMEMCTL_<name>`, then `NVSHMEM_<name>` if
-/// `nvshmem_alias` says that NVSHMEM knows that name, then the configuration file. Of NVSHMEM's
-/// variables an integer above `maximum` counts as `maximum`: NVSHMEM's own limits are larger.
+/// `nvshmem_alias` says that NVSHMEM knows that name, then the configuration file. If an integer in
+/// one of NVSHMEM's variables exceeds `maximum`, `maximum` is used: NVSHMEM's own limits are
+/// larger.
 struct OptionSpec {
   std::string name; ///< upper case without prefix: "HCA_LIST"
   OptionType type = OptionType::text;

@@ -18,7 +18,7 @@ public:
   using Clock = std::chrono::steady_clock;
   /// The line is not shown before this much time has passed.
   static constexpr std::chrono::milliseconds patience{1000};
-  /// Interval at which the line should be painted, so that the seconds advance.
+  /// The interval at which paint() should be called, so that the seconds advance.
   static constexpr std::chrono::milliseconds interval{500};
 
   /// @param terminal descriptor that it is painted on (not owned)
