@@ -66,11 +66,11 @@ public:
   std::vector<double> link_out, link_in; ///< by rank
 
 private:
-  /// One of a rank's NICs, as the vectors above number it and its leaf switch.
+  /// One of a rank's NICs: its index and that of its leaf switch in the vectors above.
   struct RankNic {
     std::uint32_t nic = 0, leaf = 0;
   };
-  /// Where a rank's bytes go; looked up for each pair of ranks in each step.
+  /// The NICs of a rank; looked up for each pair of ranks in each step.
   struct NicRange {
     std::uint32_t node = 0;
     std::uint32_t first = 0, count = 0; ///< range of `rank_nics`

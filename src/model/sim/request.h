@@ -1,4 +1,4 @@
-// What to simulate, from options and flags.
+// What to simulate, as options and flags say.
 #pragma once
 
 #include <optional>

@@ -12,10 +12,10 @@
 
 namespace shmemctl {
 
-/// No machine has more CPUs (Linux's limit is 8192); a text that names more is refused.
+/// No machine has as many CPUs (Linux's limit is 8192); a text with a higher number is refused.
 inline constexpr int max_cpus = 16384;
 
-/// CPU numbers from 0 to max_cpus - 1, kept as ranges: small for any input.
+/// A set of CPU numbers from 0 to max_cpus - 1, kept as ranges, so that it is small for any input.
 class CpuSet {
 public:
   /// CPUs `first` to `last`, both included.

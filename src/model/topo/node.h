@@ -63,7 +63,7 @@ struct NumaNode {
 struct PcieLink {
   Fact<double> speed_GTps;     ///< now: 2.5, 5, 8, 16, 32, 64
   Fact<int> width;             ///< lanes now
-  Fact<double> max_speed_GTps; ///< what the device can do
+  Fact<double> max_speed_GTps; ///< maximum of the device
   Fact<int> max_width;
 };
 
@@ -221,9 +221,9 @@ bool is_gpu(std::uint32_t class_code, std::uint16_t vendor);
 const char* gpu_vendor(std::uint16_t vendor); ///< "nvidia", "amd", "intel", ""
 } // namespace pci_ids
 
-/// Describes what is wrong with the node's indices, counts or sizes; "" if it is valid: parents
-/// come first and are bridges, every index exists, counts lie in the range of the thing they count,
-/// the recorded matrix has a row and a column per device, nothing exceeds topo_limits.
+/// Describes what is wrong with the node's indices, counts or sizes; "" if it is valid. Then
+/// parents come first and are bridges, every index exists, counts lie in the range of the thing
+/// they count, the recorded matrix has a row and a column per device, nothing exceeds topo_limits.
 std::string shape_problem(const Node& node);
 
 /// The link layer implied by a device's name, for sources that have names only: rdma-core's

@@ -76,10 +76,10 @@ std::string common_prefix(const Node& node, const Mapping& mapping);
 std::vector<EnvChange> transport_changes(const Node& node, const MappingRequest& request,
                                          const Mapping& optimal);
 
-/// Complete sets of settings, the smallest change first: each of transport_changes() with no lists,
-/// without storage and management NICs, with pinned PEs, with NETDEVS_POLICY over all GPUs of the
-/// node, and with a list per local rank. For NCCL one list per local rank. None is confirmed:
-/// simulate one before printing it.
+/// Complete sets of settings, the smallest change first. Each of transport_changes() is combined
+/// with: no lists, a list that excludes storage and management NICs, pinned PEs, NETDEVS_POLICY
+/// over all GPUs of the node, a list per local rank. For NCCL one list per local rank. None is
+/// confirmed: simulate one before printing it.
 std::vector<EnvChange> mapping_plans(const Node& node, const MappingRequest& request,
                                      const Mapping& optimal);
 

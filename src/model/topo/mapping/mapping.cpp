@@ -177,7 +177,7 @@ PathClass nvshmem_path_class(const std::string& gpu_path, const std::string& nic
   }
   if (score <= 3)
     return numa_equal ? PathClass::node : PathClass::sys;
-  // Precedes PIX: a GPU at most four levels deep can never be PIX.
+  // Is checked before PIX: a GPU at most four levels deep can never be PIX.
   if (score == 4)
     return PathClass::phb;
   return score == depth - 1 ? PathClass::pix : PathClass::pxb;

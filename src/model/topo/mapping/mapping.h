@@ -12,7 +12,7 @@ namespace shmemctl {
 enum class Policy { nvshmem, nccl, optimal };
 const char* to_string(Policy policy);
 
-/// Which PEs of the node share one NVSHMEM world.
+/// Which PEs of the node are in one NVSHMEM world.
 enum class World {
   node,      ///< all PEs of a node
   deepep_ht, ///< DeepEP's high-throughput mode: each local rank alone (npes_node = 1)
@@ -36,7 +36,8 @@ struct MappingRequest {
 NvshmemSettings settings_in(World world, NvshmemSettings settings);
 
 /// The GPU of each PE: as in `gpu_list` if it is given, else GPU i modulo the number of GPUs for PE
-/// i. `pes` < 0 means one PE per listed GPU. A node without GPUs gives PEs with GPU -1.
+/// i. `pes` < 0 means one PE per GPU of `gpu_list` or, if that is empty, of the node. A node
+/// without GPUs gives PEs with GPU -1.
 std::vector<int> assign_gpus(const Node& node, int pes, const std::vector<int>& gpu_list);
 
 struct NicUse {

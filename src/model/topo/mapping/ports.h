@@ -39,7 +39,8 @@ int distance_rank(const Distance& distance);
 /// True if both NUMA nodes are known and differ.
 bool crosses_numa(const Node& node, int gpu, int nic);
 
-/// NICs that carry traffic for each PE: 1, or with IBGDA over several NICs max(1, ports / PEs).
+/// The number of NICs that carry traffic for each PE: 1, or max(1, ports / PEs) with IBGDA over
+/// several NICs.
 int nics_per_pe(const NvshmemSettings& settings, std::size_t pes, std::size_t ports);
 
 /// What `optimal` minimises, in this order, within wanted_ports(); only NICs that carry traffic
@@ -90,11 +91,11 @@ std::vector<RatedPort> port_roles(const Node& node);
 /// True if the driver, the PCI vendor or the name identifies the NIC as an EFA.
 bool is_efa_device(const Node& node, int nic);
 
-/// A sysfs path with the content of its numa_node file: -1 if unknown or missing.
+/// A device's sysfs path, and the content of its numa_node file: -1 if unknown or missing.
 struct SysfsLocation {
   std::string path; ///< "" if the device has none, or the source gives no PCI address
   int numa = -1;
-  std::string doubt; ///< why NVSHMEM may read another path; else ""
+  std::string doubt; ///< why the path that NVSHMEM reads may be another one; else ""
 };
 SysfsLocation gpu_location(const Node& node, int gpu);
 /// @param data_direct  of the NIC's data-direct function, if it has one

@@ -164,7 +164,7 @@ Fact<bool> ask_flag(const Session& session, const char* function, Device device)
   });
 }
 
-/// nvmlEnableState_t now and after the next reset; returns the current one.
+/// NVML gives the nvmlEnableState_t now and that after the next reset; returns the current one.
 template <class Session>
 Fact<bool> ask_mode(const Session& session, const char* function, Device device) {
   return ask<bool>(session, function, [device](const Session& to, const char* name, bool& value) {
@@ -255,7 +255,7 @@ NvmlGpu Nvml::gpu_identity(int index) const {
 
 namespace {
 
-/// The GPUs of one machine have the cluster 0.
+/// Unknown for GPUs whose fabric is one machine: their cluster UUID is 0.
 Fact<std::string> domain_of(const nvml_abi::FabricInfo& fabric) {
   constexpr const char* from = "nvmlDeviceGetGpuFabricInfo";
   if (static_cast<FabricState>(fabric.state) != FabricState::completed || fabric.status != 0)
