@@ -41,7 +41,8 @@ public:
 
   /// `from` and `to` are ranks of the group. Between nodes, both NICs and, if their leaf switches
   /// differ, an uplink of each carry the bytes; within a node, the links of both GPUs do. A rank
-  /// with several NICs spreads its bytes evenly over them; its i-th NIC sends to the peer's i-th.
+  /// with several NICs spreads its bytes evenly over them; its i-th NIC sends to the peer's i-th
+  /// or, if their numbers of NICs differ, to all of the peer's.
   void add(int from, int to, double size_bytes);
   void add(const Loads& other, double times = 1);
   void clear();

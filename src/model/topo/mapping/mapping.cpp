@@ -1,4 +1,4 @@
-// Which NICs each PE uses: the policies, the request, the result, and its JSON.
+// Which NICs each PE uses: the policies, the request, and the result.
 #include "src/model/topo/mapping/mapping.h"
 
 #include <algorithm>
@@ -138,7 +138,8 @@ Mapping map_by_policy(const Node& node, const MappingRequest& request) {
   return map_nvshmem(node, request);
 }
 
-/// A NIC that is missing in the source may be nearer than those that it lists.
+/// A mapping without NICs, since one that the source does not list may be nearer than those that it
+/// lists.
 Mapping with_hidden_nics(const Node& node, const MappingRequest& request) {
   Mapping mapping;
   mapping.request = request;

@@ -23,7 +23,7 @@ std::vector<NicUse> wanted_ports(const Node& node, const MappingRequest& request
 /// list excludes nothing for NCCL.
 MappingRequest optimal_request(MappingRequest request);
 
-/// The port in the model, or nullptr if the source does not report ports.
+/// The port in the model, or nullptr if the source does not report it.
 const NicPort* find_port(const Node& node, int nic, int port);
 
 /// The link layer according to the kernel or, failing that, the device's name: rdma-core names
@@ -40,11 +40,11 @@ int distance_rank(const Distance& distance);
 bool crosses_numa(const Node& node, int gpu, int nic);
 
 /// The number of NICs that carry traffic for each PE: 1, or max(1, ports / PEs) with IBGDA over
-/// several NICs.
+/// several NICs; 0 without ports or PEs.
 int nics_per_pe(const NvshmemSettings& settings, std::size_t pes, std::size_t ports);
 
-/// What `optimal` minimises, in this order, within wanted_ports(); only NICs that carry traffic
-/// count.
+/// The quality of a mapping; only NICs that carry traffic count. `optimal` minimises the first
+/// three members, in this order, within wanted_ports().
 struct MappingScore {
   double worst_load = 0;        ///< load of the busiest (NIC, port)
   std::int64_t distance = 0;    ///< sum of distance_rank()
@@ -55,8 +55,8 @@ struct MappingScore {
   bool operator==(const MappingScore&) const = default;
 };
 MappingScore score(const Node& node, const Mapping& mapping);
-/// True if `left` has no more PEs without a NIC and no more NICs off the fabric than `right`, and
-/// is lexicographically not worse.
+/// True if `left` is not worse than `right`. Compares lexicographically: without_nic, off_fabric,
+/// worst_load, distance, crossings.
 bool at_least_as_good(const MappingScore& left, const MappingScore& right);
 
 enum class PortRole {
