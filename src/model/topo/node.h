@@ -205,7 +205,7 @@ void normalize(Node& node);
 /// Equality of everything but the origins of facts, `format`, `notes`, `remarks`, and what only the
 /// live machine has: versions of the driver, of CUDA and of VBIOS.
 bool same_model(const Node& left, const Node& right);
-/// For test failures: describes the first difference; "" if same_model.
+/// For test failures: the path of the first field that differs; "" if same_model().
 std::string first_difference(const Node& left, const Node& right);
 
 /// PCI vendor ids and class codes.
@@ -215,8 +215,8 @@ inline constexpr std::uint16_t amazon = 0x1d0f, broadcom_nic = 0x14e4;
 bool is_bridge(std::uint32_t class_code);                         ///< 0x0604xx
 bool is_network(std::uint32_t class_code);                        ///< 0x02xxxx
 bool is_nvswitch(std::uint32_t class_code, std::uint16_t vendor); ///< 0x0680 of NVIDIA
-/// A GPU as compute device: NVIDIA or AMD with class 0x0300, 0x0302, 0x0380 or 0x1200, or Intel.
-/// Intel's 0x0300 (integrated graphics) and other vendors' (BMC) VGA are not.
+/// A GPU as compute device: NVIDIA or AMD with class 0x0300, 0x0302, 0x0380 or 0x1200, or Intel
+/// with one of these except for 0x0300 (integrated graphics). VGA of other vendors (BMC) is none.
 bool is_gpu(std::uint32_t class_code, std::uint16_t vendor);
 const char* gpu_vendor(std::uint16_t vendor); ///< "nvidia", "amd", "intel", ""
 } // namespace pci_ids

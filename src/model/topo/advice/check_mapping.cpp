@@ -310,8 +310,8 @@ private:
     return words.empty() ? "of another kind" : join(words, ", ");
   }
 
-  /// A PE on another network than most PEs: with another link layer, it cannot reach the others at
-  /// all.
+  /// PEs whose NIC is on another network than the compute fabric: with another link layer, they
+  /// cannot reach the other PEs at all.
   void report_off_fabric() {
     std::vector<std::string> subjects;
     std::vector<std::string> words;

@@ -26,7 +26,7 @@ public:
   EnvChange& add(const EnvChange& other);
 
   bool empty() const { return variables_.empty(); }
-  /// Whether both set the same variable to different values.
+  /// Whether both change the same variable in different ways.
   bool contradicts(const EnvChange& other) const;
 
   /// The request of a job whose ranks have this environment. Variables that do not affect the
@@ -47,8 +47,8 @@ private:
   std::vector<std::pair<std::string, Values>> variables_; ///< in the order of first use
 };
 
-/// The word quoted for bash, if it contains anything but letters, digits and _ . , : ^ = -. Device
-/// names may come from untrusted files.
+/// The word, quoted for bash if it is empty or contains anything but letters, digits and _ . , : ^
+/// = -. Device names may come from untrusted files.
 std::string shell_word(const std::string& text);
 
 /// Per PE "mlx5_0:1", or "mlx5_0:1,mlx5_1:1"; "" for a PE without NICs.
