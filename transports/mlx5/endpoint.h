@@ -97,7 +97,8 @@ public:
     fence_due_ = atomics_fence_due_ = true;
     fenced_ = fence_at_ = last_;
   }
-  /// Waits for the WQEs posted before the last fence. Called before another endpoint posts.
+  /// Waits for the WQEs posted before the last fence. Called before another endpoint to the same
+  /// peer posts.
   void await_fenced(rc::Staging& staging) {
     if (fenced_ == 0)
       return;

@@ -34,7 +34,8 @@ public:
 
   TableBuilder(std::uint32_t n_pes, std::uint32_t n_qp_sets);
 
-  /// Sets the queues to a PE, by path, then by QP set. Called once for each PE that is reached.
+  /// Sets the queues to a PE, by path, then by QP set. Called at most once for each PE; without a
+  /// call, it has none.
   void set_queues(std::uint32_t pe, std::vector<TableQp> queues);
   /// Look-ups examine segments in the order in which they were added, those of add_remote() too.
   void add_local(const LocalSegment& segment) { local_.push_back(segment); }

@@ -264,7 +264,7 @@ std::optional<long long> nvlink_MBps(const Fact<std::uint16_t>& device) {
 }
 
 /// Adds the links in a row of the matrix to the GPU. Returns false, and adds none, if the number of
-/// one's links is unknown.
+/// links to one object is unknown.
 bool add_row(Tree& tree, const Matrix& matrix, std::size_t row,
              const std::map<std::string, End>& to, int gpu_index) {
   Gpu& gpu = tree.node.gpus[static_cast<std::size_t>(gpu_index)];
