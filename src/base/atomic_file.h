@@ -15,8 +15,8 @@ namespace shmemctl {
 /// removed.
 void write_file_atomically(const std::string& path, const std::string& content, bool force);
 
-/// Throws the error that write_file_atomically() would for an existing file, so that a long run
-/// fails before it starts.
+/// Throws the error that write_file_atomically() would for an existing file or a directory, so that
+/// a long run fails before it starts.
 void check_output_path(const std::string& path, bool force);
 
 /// A counter that increases with every step of a write in this process, so that another thread can

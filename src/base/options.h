@@ -122,9 +122,9 @@ inline constexpr const char* secret_stand_in = "set, not shown";
 /// Whether the value of this option, a name without prefix, is or contains a secret.
 bool is_secret_option(std::string_view name);
 /// Whether an environment variable is or contains a secret: one of those options under either
-/// prefix, a variable that `run` passes to its PEs, or any name that suggests a secret (..._SECRET,
-/// ..._PASSWORD, TOKEN, ..._TOKEN, ..._KEY). A ..._FILE only names the file with a secret, so it is
-/// not one.
+/// prefix, a variable that `run` passes to its PEs, or any name that suggests a secret (it contains
+/// SECRET, PASSWORD or the like, is TOKEN, or ends with _TOKEN or _KEY). A ..._FILE only names the
+/// file with a secret, so it is not one.
 bool is_secret_variable(std::string_view name);
 
 /// `text`, or secret_stand_in if `variable` is secret and the text is not empty.

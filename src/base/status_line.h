@@ -46,8 +46,8 @@ private:
 /// because its thread inherits the mask.
 class LiveStatus {
 public:
-  /// @param terminal descriptor that it is painted on (not owned)
   /// Throws Error (unavailable) if no thread can be started.
+  /// @param terminal descriptor that it is painted on (not owned)
   explicit LiveStatus(int terminal);
   /// Removes the line.
   ~LiveStatus();

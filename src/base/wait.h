@@ -46,7 +46,8 @@ struct BackoffPolicy {
   std::chrono::microseconds min_yield_time{0};
   std::chrono::microseconds first_sleep{1}, max_sleep{200};
   unsigned yields_per_check = 16; ///< pause() returns true once per so many yields and per sleep
-  /// Minimum time between two checks of health and deadline; 0: they are checked at every call.
+  /// Minimum time between two checks of health and deadline; 0: each time that
+  /// BasicBackoff::pause() returns true.
   std::chrono::milliseconds check_interval{0};
 };
 
