@@ -504,7 +504,8 @@ bool are_clocks_held_by_setting(std::uint64_t reasons) {
 
 namespace {
 
-/// The newest sample of each process. Unknown with a reason if the driver keeps none.
+/// The samples that the driver keeps of the GPU's processes; unknown, with the reason, if it gives
+/// none.
 template <class Session>
 Fact<std::vector<nvml_abi::UtilizationSample>> utilization_samples(const Session& session,
                                                                    Device device) {
