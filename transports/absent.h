@@ -14,7 +14,7 @@ namespace shmemctl {
 
 class AbsentTransport final : public Transport {
 public:
-  /// @param reason one line without newlines
+  /// @param reason one line
   AbsentTransport(std::string name, std::string reason, std::string fix)
       : name_(std::move(name)), reason_(std::move(reason)), fix_(std::move(fix)) {}
 
