@@ -116,8 +116,8 @@ struct ClusterRequest {
   std::vector<NicChange> changes;
 };
 
-/// Throws Error (usage): no NICs, a PE without a NIC, an unknown rate, a NIC that does not exist,
-/// invalid fabric parameters.
+/// Throws Error (usage): a number of nodes out of range, no GPU, no usable NIC, a PE without a NIC,
+/// an unknown rate, a NIC that does not exist, invalid fabric parameters.
 Cluster build_cluster(const Node& node, const ClusterRequest& request);
 
 /// "mlx5_0/1".

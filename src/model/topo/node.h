@@ -198,8 +198,9 @@ struct Node {
   std::vector<std::string> remarks;
 };
 
-/// Sorts GPUs by PCI bus id, renumbers them, and puts RDMA devices before other NICs (keeping each
-/// group's order), and permutes `recorded` accordingly. Every reader calls it last.
+/// Sorts GPUs by PCI address, if all have one, renumbers them, and puts RDMA devices before other
+/// NICs (keeping each group's order), and permutes `recorded` accordingly. Every reader calls it
+/// last.
 void normalize(Node& node);
 
 /// Equality of everything but the origins of facts, `format`, `notes`, `remarks`, and what only the
