@@ -1,4 +1,4 @@
-// Replaces a transport that this program was built without: it reaches no PE, and says why.
+// Stands in for a transport that this build lacks: reaches no PE, and says why.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace shmemctl {
 
 class AbsentTransport final : public Transport {
 public:
-  /// @param reason one line without newlines
+  /// @param reason one line
   AbsentTransport(std::string name, std::string reason, std::string fix)
       : name_(std::move(name)), reason_(std::move(reason)), fix_(std::move(fix)) {}
 

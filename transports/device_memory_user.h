@@ -20,12 +20,13 @@ struct DeviceReach {
 class DeviceMemoryUser {
 public:
   virtual ~DeviceMemoryUser() = default;
-  /// Tries to register [base, base + size_bytes), a number of whole pages, and deregisters it.
+  /// Registers [base, base + size_bytes), which are whole pages, as a test, and deregisters it
+  /// again.
   virtual DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
                                         std::byte* base, std::size_t size_bytes) = 0;
-  /// Declares that the region is GPU memory on all PEs from now on; called only if all PEs can
-  /// register theirs. Local memory of operations may be in the region. The caller requests no
-  /// atomics on it, and no signals with SignalOp::add.
+  /// Declares that the region is GPU memory on all PEs from now on; called only if every PE can
+  /// register its part. Local memory of operations may be in the region. The caller requests no
+  /// atomics on the region, and no signals with SignalOp::add in it.
   virtual void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) = 0;
   /// Deregisters the region before its memory is freed. No operation on it may be in flight.
   virtual void drop_device_region(int region) = 0;

@@ -81,8 +81,8 @@ private:
   Transport& below_;
 };
 
-/// The same over a transport that its owner connects and whose regions its owner sets: the
-/// functions that set a transport up do nothing here.
+/// The same, if the owner of the transport below connects it and sets its regions: functions that
+/// set up a transport do nothing here.
 class ForwardingOperations : public ForwardingTransport {
 public:
   void use_nics(const std::vector<HcaPort>&) override {}

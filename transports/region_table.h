@@ -14,7 +14,7 @@
 
 namespace shmemctl {
 
-/// For messages.
+/// The region in words, for error messages.
 inline const char* region_name(int region) {
   static constexpr std::array names = {"the internal region", "the symmetric heap",
                                        "static data",         "the GPU's heap",

@@ -11,7 +11,7 @@
 
 namespace shmemctl {
 
-/// Bits for the options that may name a transport, besides TRANSPORT, which may name any.
+/// Which options may name a transport, one bit for each. TRANSPORT, which may name any, has none.
 namespace transport_use {
 inline constexpr unsigned remote = 1;    ///< REMOTE_TRANSPORT
 inline constexpr unsigned automatic = 2; ///< tried for REMOTE_TRANSPORT=auto, in the rows' order
@@ -21,7 +21,7 @@ inline constexpr unsigned carrier =
 
 /// The NICs of a transport; the loopback check of `doctor` uses each of them in turn.
 enum class TransportNics {
-  none,              ///< memory of the node only: there is no loopback check
+  none,              ///< none; it reaches memory of the node only, so there is no loopback check
   chosen_by_library, ///< one check, over the NIC that the library chooses
   rdma,              ///< every RDMA port with reliable connections: all but EFA's
   mlx5               ///< mlx5 ports, or the emulated HCA
@@ -38,7 +38,7 @@ struct TransportRow {
   std::unique_ptr<Transport> (*make)(const TransportSetup& setup) = nullptr;
   /// A build without this package's headers lacks the transport; "" if every build has it.
   std::string package = "";
-  bool built = true; ///< whether this build has the transport; if not, make()'s reaches no PE
+  bool built = true; ///< if false, make() returns a transport that reaches no PE
 };
 
 /// All transports, in the order in which they are tried.

@@ -55,13 +55,14 @@ public:
   virtual ~Exchange() = default;
   /// Returns the strings of all PEs, by PE.
   virtual std::vector<std::string> allgather(const std::string& own) = 0;
-  /// @param to_each strings to send, by destination PE. Returns the received strings, by source PE.
+  /// Returns the received strings, by source PE.
+  /// @param to_each strings to send, by destination PE
   virtual std::vector<std::string> alltoall(const std::vector<std::string>& to_each) = 0;
 };
 
 /// What a transport can do to one peer.
 enum Capability : unsigned {
-  can_load_store = 1, ///< the peer's memory is mapped here: direct() returns addresses
+  can_load_store = 1, ///< the peer's memory is mapped here, for loads and stores
   can_put = 2,
   can_get = 4,
   can_atomics = 8,
@@ -83,10 +84,11 @@ struct PeerLocation {
 
 /// Memory that operations may address. Offsets are the same on all PEs.
 struct RegionView {
-  int region = 0; ///< 0 internal, 1 heap, 2 static data; later: user buffers
+  int region = 0; ///< number: see namespace region (src/abi/device_state.h)
   std::byte* base = nullptr;
   std::size_t size_bytes = 0;
-  /// By PE: the address at which its part is mapped in this process; nullptr if it is not mapped.
+  /// By PE: the address at which that PE's part is mapped in this process; nullptr if it is not
+  /// mapped.
   std::vector<std::byte*> mapped;
 };
 
@@ -174,11 +176,12 @@ public:
   virtual void fence(int context) = 0;
   virtual void quiet(int context) = 0;
   virtual void progress() {}
-  /// Whether a caller may inline operations, on any thread: they are copy_to_shared() and
-  /// execute_atomic() (transports/shm/atomics.h) on memory mapped here, fence() is order_fence()
-  /// and quiet() is full_fence().
+  /// Whether callers, on any thread, may bypass the transport for memory that is mapped here. Then
+  /// put() is copy_to_shared() and get() is copy_from_shared() (transports/shm/atomics.h), fence()
+  /// is order_fence() and quiet() is full_fence().
   virtual bool is_load_store() const { return false; }
-  /// The same for atomics: false if they must take a different path than stores.
+  /// The same for atomics, which then are execute_atomic(); false if atomics must go through the
+  /// transport although loads and stores may bypass it.
   virtual bool has_direct_atomics() const { return is_load_store(); }
   /// Whether the transport's atomics are atomic with CPU atomics on the same word. If not (those of
   /// an HCA are atomic only with each other), all atomics on a PE that the transport serves must go

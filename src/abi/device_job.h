@@ -88,7 +88,7 @@ enum class DeviceArgument : std::uint32_t {
   count
 };
 
-/// The first wait of a kernel that timed out. Located in memory that the host can read while the
+/// The first wait that timed out in a kernel. Located in memory that the host can read while the
 /// kernel runs.
 struct WaitReport {
   static constexpr std::uint64_t none = 0, being_written = 1, written = 2;
@@ -128,19 +128,20 @@ struct CollectiveCall {
 /// (kernels/device/pending_transfers.cuh). Located in device memory.
 struct PendingTransfers {
   static constexpr int of_thread = 4;     ///< number of last transfers kept per thread
-  static constexpr int threads_bits = 14; ///< entries are shared by hash: the last thread owns it
+  static constexpr int threads_bits = 14; ///< log2 of the number of entries
   struct Transfer {
     std::uint64_t begin, size_bytes; ///< extent of this PE's side
     std::uint64_t call;              ///< a DeviceCall
-    std::uint64_t completions;       ///< as counted when it began
+    std::uint64_t completions;       ///< PendingTransfers::completions when it began
   };
+  /// An entry. Threads with the same hash share it, and the one that used it last owns it.
   struct OfThread {
     std::uint64_t users;          ///< 0: no thread uses this entry
     std::uint64_t launch, thread; ///< launch and thread that use the entry
     std::uint64_t turn; ///< number of the next transfer: index in `last`, modulo of_thread
     Transfer last[of_thread];
   };
-  std::uint64_t completions; ///< calls of this PE that may have completed transfers
+  std::uint64_t completions; ///< number of calls so far that may have completed transfers
   OfThread threads[1 << threads_bits];
 };
 
@@ -157,9 +158,9 @@ struct NetworkProblem {
 /// Flags by which members of a team synchronize in kernels: one struct per team slot, at the same
 /// offset on every PE. Written by peers, except for members marked "own".
 ///
-/// All zero on every member before a kernel of any member uses a new team, because members count
-/// epochs from 0: the caller that creates a team (or destroys one, after all members have left
-/// their kernels) clears it.
+/// Must be all zero on every member before a kernel of any member uses a new team, because members
+/// count epochs from 0. The caller that creates a team (or destroys one, after all members have
+/// left their kernels) clears its struct.
 struct DeviceTeamFlags {
   static constexpr int max_members = 256;              ///< larger teams: dissemination barrier
   static constexpr std::size_t flag_bytes = 64u << 10; ///< see `messages`
@@ -175,12 +176,12 @@ struct DeviceTeamFlags {
   std::uint64_t
       done[max_members]; ///< large collectives: by member, grows by plan::whole_count each
   std::uint64_t sizes[max_members]; ///< collect: by member, its size (plan::size_word())
-  std::uint64_t epoch;              ///< own: barriers by rounds so far
-  std::uint64_t collective_epoch;   ///< own: collectives so far
+  std::uint64_t epoch;              ///< own: number of dissemination barriers so far
+  std::uint64_t collective_epoch;   ///< own: number of collectives so far
   std::uint64_t
       entered_epoch; ///< own: last collective in which all members were known to have entered
   std::uint64_t large_collectives;        ///< own: how many of the collectives were large
-  std::uint64_t collects;                 ///< own: calls of collect so far
+  std::uint64_t collects;                 ///< own: number of calls of collect so far
   std::uint64_t grid_barrier_counters[8]; ///< own: counters of the grid barrier
   std::uint64_t padding[3];
   /// Double buffer, selected by the collective's epoch: 8-byte words that carry 4 bytes of data and
@@ -195,8 +196,8 @@ struct DeviceJob {
   std::int32_t pe, n_pes;
   std::byte* heap;
   std::uint64_t heap_bytes;
-  /// By PE: mapped address of that PE's heap minus my own heap's; `unreachable` if it is not mapped
-  /// for kernels.
+  /// By PE: the address at which that PE's heap is mapped minus the address of this PE's own heap;
+  /// `unreachable` if it is not mapped for kernels.
   const std::int64_t* heap_delta_bytes;
   /// The region of team flags: DeviceTeamFlags[limits::max_teams].
   DeviceTeamFlags* cells;
@@ -205,10 +206,10 @@ struct DeviceJob {
   /// load from the tables misses L1 after every acquire and fence.
   static constexpr int max_param_pes = 8;
   std::int32_t n_param_pes;
-  bool all_mapped; ///< every PE is mapped; false: perhaps not
+  bool all_mapped; ///< true: every PE is mapped; false: unknown
   std::int64_t param_heap_delta_bytes[max_param_pes], param_flags_delta_bytes[max_param_pes];
   const TeamState* teams;      ///< [limits::max_teams]; 0 is SHMEM_TEAM_WORLD
-  const std::int32_t* members; ///< what TeamState::member_offset indexes
+  const std::int32_t* members; ///< array of member lists (TeamState::member_offset)
   WaitReport* report;
   std::uint64_t timeout_ns;  ///< limit of each wait
   DeviceNetwork network;     ///< for PEs that are `unreachable`

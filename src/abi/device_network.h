@@ -16,9 +16,9 @@ class QpTable;
 /// The path by which a kernel reaches a PE.
 enum class DevicePath : std::uint8_t { none, load_store, proxy, ibgda };
 
-/// Marks of a kernel QP, as first WQEBB plus one of a WQE. They only grow.
+/// Marks of a kernel QP. A mark is the first WQEBB of a WQE plus one; it only grows.
 struct QpMarks {
-  std::uint64_t answers; ///< WQE of the last READ or atomic, for whose response a fence must wait
+  std::uint64_t answers; ///< the last READ or atomic, for whose response a fence must wait
   std::uint64_t fenced;  ///< the last WQE with a fence, started after all earlier responses
 };
 

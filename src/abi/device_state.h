@@ -40,8 +40,8 @@ struct alignas(64) SyncCell {
 };
 
 /// A PE's record while a team is created from a unique id (protocol: team creation by unique id in
-/// src/runtime). Each TeamSync holds one record; together they are one table, unrelated to the
-/// slots that contain them.
+/// src/runtime). Each TeamSync holds one record. All records together are one table, which has
+/// nothing to do with the teams in those slots.
 struct TeamRendezvous {
   SyncCell key;                         ///< id of the creation that uses the record; 0: none
   SyncCell list;                        ///< hash of the member list
@@ -83,7 +83,7 @@ struct PeerState {
   static constexpr std::int64_t unreachable = INT64_MIN;
   /// Remote address = local address + delta, for each region.
   std::int64_t delta_bytes[limits::max_regions];
-  std::int32_t transport; ///< index into the runtime's transports for everything else; -1: none
+  std::int32_t transport; ///< index of the transport for everything but loads and stores; -1: none
   std::int32_t node;
 };
 

@@ -52,7 +52,7 @@ namespace shmemctl::device {
 using shmemctl::Compare;
 using shmemctl::SignalOp;
 
-/// Sums and products of whole numbers wrap around; the last three are of whole numbers only.
+/// Sums and products of integers wrap around. The last three operations are for integers only.
 enum class ReduceOp : std::uint8_t { sum, min, max, prod, bit_and, bit_or, bit_xor };
 SHMEMCTL_HOST_DEVICE constexpr bool is_bitwise(ReduceOp op) {
   return op == ReduceOp::bit_and || op == ReduceOp::bit_or || op == ReduceOp::bit_xor;

@@ -52,7 +52,7 @@ struct ProxyHeader {
   std::uint64_t slots_offset_bytes, results_offset_bytes;
   std::uint64_t first_sequence;
 
-  /// Producers: 2 * (sequence number of the next request) + 1 if the FIFO is closed.
+  /// Producers: 2 * (sequence number of the next request), plus 1 if the FIFO is closed.
   alignas(proxy_line_pair_bytes) std::uint64_t issued;
   /// Proxy thread: all requests before this one have been read; their slots may be reused.
   alignas(proxy_line_pair_bytes) std::uint64_t completed;

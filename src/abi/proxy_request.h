@@ -110,8 +110,8 @@ struct ProxyTraits {
   SHMEMCTL_HOST_DEVICE static constexpr bool is_quiet(const Request& request) {
     return request.op == ProxyOp::quiet;
   }
-  /// Whether a producer waits for data from the target. The sink can have several of these requests
-  /// in flight.
+  /// Whether a producer waits for data from the target. The proxy's sink can have several such
+  /// requests in flight.
   SHMEMCTL_HOST_DEVICE static constexpr bool awaits_data(const Request& request) {
     return (request.op == ProxyOp::get || request.op == ProxyOp::get_value) &&
            request.result != no_proxy_result;

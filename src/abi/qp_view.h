@@ -27,20 +27,20 @@ enum class CqMode : std::uint32_t {
 struct QpState {
   /// The next WQEBB that has not been reserved.
   alignas(128) std::uint64_t reserved;
-  /// 2 * (first WQEBB that is not published) + 1 if the next thread that publishes must ring the
-  /// doorbell for an earlier one. Written only by the thread that has reserved that WQEBB.
+  /// 2 * (first WQEBB that is not published), plus 1 if the next thread that publishes must ring
+  /// the doorbell for an earlier one. Written only by the thread that has reserved that WQEBB.
   alignas(128) std::uint64_t ready;
   /// The last WQE that requests a CQE: (end << 8) | (its WQEBBs - 1).
   std::uint64_t signalled;
-  /// 2 * (WQEBBs announced by a doorbell) + 1 while a thread is ringing (lock).
+  /// 2 * (number of WQEBBs announced by doorbells), plus 1 while a thread is ringing (lock).
   alignas(128) std::uint64_t rung;
   /// All WQEs whose first WQEBB is below this are complete.
   alignas(128) std::uint64_t completed;
   /// 0, or the first error CQE (Failure::to_word()).
   std::uint64_t failure;
-  /// Lock of the thread that polls: in ring mode, and where Memory::one_polls. Ring mode: number of
-  /// CQEs consumed.
+  /// Lock of the thread that polls: in ring mode, and where Memory::one_polls.
   alignas(128) std::uint64_t poll_lock;
+  /// Ring mode: number of CQEs consumed.
   std::uint64_t taken;
 };
 

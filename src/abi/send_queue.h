@@ -4,10 +4,10 @@
 // loads and stores.
 //
 // A producer calls reserve() (one fetch-add for one or several WQEs), then poll_for_room() until
-// has_room(), writes the words with set(), calls wqes_written(), then try_publish() until the
-// result is not not_my_turn; if it is PublishResult::ring, then try_ring() until that is true. It
-// passes `known`, an earlier value of completed(). WQEs are published in order of reservation: the
-// thread that reserved the next WQEBB advances `ready`. After publishing, it rings the doorbell for
+// has_room(), writes the words with set(), calls written(), then try_publish() until the result is
+// not not_my_turn; if it is PublishResult::ring, then try_ring() until that is true. It passes
+// `known`, an earlier value of completed(). WQEs are published in order of reservation: the thread
+// that reserved the next WQEBB advances `ready`. After publishing, it rings the doorbell for
 // everything that is ready, under a lock, unless another thread has reserved after it and will ring
 // for both: one doorbell for many WQEs. Nothing here waits; callers loop.
 //
@@ -17,7 +17,8 @@
 // `Memory` distinguishes two kinds of words. Those shared by producers are in local memory: load,
 // store, load_acquire, store_release, fetch_add, exchange_acquire, fetch_max_release. Those of the
 // HCA may be a PCIe round trip away: load_completion, store_plain, store_record, store_doorbell.
-// Publishing in turn: load_turn and pass_turn, after wqes_written.
+// WQEs are published in turn with load_turn and pass_turn, after wqes_written, which written()
+// calls.
 #pragma once
 
 #include "src/abi/cqe.h"

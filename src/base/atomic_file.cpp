@@ -63,7 +63,7 @@ void write_all(int descriptor, const std::string& content, const std::string& pa
   }
 }
 
-/// Removes the temporary file unless it was renamed.
+/// A file that is removed on destruction, unless it was renamed.
 class TemporaryFile {
 public:
   /// Created with mode 0666, so that the kernel applies the umask: a process cannot read its umask

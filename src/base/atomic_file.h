@@ -6,18 +6,17 @@
 
 namespace shmemctl {
 
-/// Writes `content` to a temporary file in the folder of `path`, syncs it, and renames it into
-/// place.
-/// "-" writes to stdout. Without `force` an existing file is refused, both before writing and, by
-/// link(2), at the moment when the file appears, so that only one of two writers wins. A pipe or
-/// device is written in place, and waits at most 10 s for a reader; a file that has replaced it
-/// meanwhile is never written.
-/// Throws Error: usage if the file exists, otherwise unavailable with the system's message (for
-/// example a full disk). The temporary file is then removed.
+/// Writes `content` to a temporary file in the folder of `path`, syncs it, and renames it to
+/// `path`. "-" writes to stdout. Without `force` an existing file is refused, both before writing
+/// and, by link(2), at the moment when the file appears, so that only one of two writers wins. A
+/// pipe or device is written in place, and waits at most 10 s for a reader; a file that has
+/// replaced it meanwhile is never written. Throws Error: usage if the file exists, otherwise
+/// unavailable with the system's message (for example a full disk). The temporary file is then
+/// removed.
 void write_file_atomically(const std::string& path, const std::string& content, bool force);
 
-/// Throws the error that write_file_atomically() would for an existing file, so that a long run
-/// fails before it starts.
+/// Throws the error that write_file_atomically() would for an existing file or a directory, so that
+/// a long run fails before it starts.
 void check_output_path(const std::string& path, bool force);
 
 /// A counter that increases with every step of a write in this process, so that another thread can

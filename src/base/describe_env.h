@@ -24,7 +24,7 @@ struct EnvDescription {
   std::vector<OptionRow> options;
   std::vector<ForeignVariable> foreign;
   /// env-unknown (with the nearest name), env-invalid, env-shadowed, env-no-such-nvshmem-variable,
-  /// env-surprising-boolean
+  /// env-surprising-boolean, remote-transport-unknown
   Findings findings;
 };
 
@@ -34,9 +34,10 @@ Findings unknown_variables(const Environment& environment);
 
 EnvDescription describe_environment(const Options& options, const Environment& environment);
 
-/// Variables of NVSHMEM, NCCL, UCX and libfabric that affect the results of this tool, each with
-/// one sentence about its effect; `env --all` shows them even if they are not set. Variables that
-/// are read in place of an option of this program are in the option table and not here.
+/// Variables of CUDA, NVSHMEM, NCCL, UCX and libfabric that users may expect to have an effect
+/// here, each with one sentence about what reads it; `env --all` shows them even if they are not
+/// set. Variables that are read in place of an option of this program are in the option table and
+/// not here.
 const std::vector<std::pair<std::string, std::string>>& foreign_variable_table();
 
 } // namespace shmemctl

@@ -10,10 +10,10 @@ namespace shmemctl {
 /// A shared library opened with dlopen, closed by the destructor. Movable, not copyable.
 class DynamicLibrary {
 public:
-  /// Options of opening a library.
+  /// How to open a library.
   struct Needs {
     bool global_symbols = false; ///< plugins of the library resolve its symbols in the global scope
-    bool stay_loaded = false;    ///< cannot be unloaded: threads, exit handlers, patched code
+    bool stay_loaded = false;    ///< never unload it: it has threads, exit handlers or patched code
   };
 
   /// Tries the versioned names in order (e.g. "libibverbs.so.1"); empty if none opens. `why`
@@ -56,7 +56,7 @@ private:
   std::string name_;
 };
 
-/// Looks the functions of libraries up, and remembers the first that is missing.
+/// Looks up functions of libraries, and remembers the first one that is missing.
 class SymbolLookup {
 public:
   /// Sets `function`; to nullptr if this version of the library lacks the symbol.

@@ -174,10 +174,10 @@ private:
         throw damaged(fmt::format("entry {} has an invalid tar header", entries_));
       value = value * 8 + static_cast<std::uint64_t>(digit - '0');
     }
-    return value; // 11 digits at most
+    return value; // 12 digits at most
   }
 
-  /// Reads one entry. Returns whether it only describes the next entry.
+  /// Reads one entry. Returns whether it only describes the next entry or the archive.
   bool read_entry(std::string_view block) {
     if (++entries_ > max_entries)
       throw damaged(fmt::format("it has more than {} entries", max_entries));

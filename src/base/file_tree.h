@@ -35,9 +35,8 @@ class FileTree {
 public:
   FileTree();
 
-  /// Adds an entry and the folders above it. Returns false and changes nothing if an entry with
-  /// other content exists already, or if a path above it is not a folder. A folder may be added
-  /// again.
+  /// Adds an entry and the folders above it. Returns false and changes nothing if the entry exists
+  /// already, or if a path above it is not a folder. A folder may be added again.
   bool add(const std::string& path, FileEntry entry);
   /// Null if there is no such entry. "/" always exists.
   const FileEntry* find(const std::string& path) const;

@@ -15,7 +15,7 @@ std::vector<std::string> folded_names(const std::vector<std::string>& names);
 std::string fold_names(const std::vector<std::string>& names);
 
 /// Numbers as ranges: "0-3,8". The numbers may be in any order. With more than `max_shown` ranges,
-/// the others are counted: "0,2,4 and 9 more".
+/// the numbers in the others are counted: "0,2,4 and 9 more".
 std::string fold_numbers(std::vector<int> numbers, std::size_t max_shown = 8);
 
 } // namespace shmemctl

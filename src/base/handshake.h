@@ -25,7 +25,7 @@ struct Handshake {
   Nonce dialer{}, listener{};
 
   /// HMAC-SHA-256, cut to 128 bits, over the role, both nonces and the message.
-  /// @param role the message and its sender, e.g. "join"; different for each
+  /// @param role names the message and its sender, e.g. "join"; a different one for each
   Proof prove(const Secret& secret, std::string_view role, std::string_view message) const;
 };
 

@@ -13,11 +13,11 @@ inline constexpr std::size_t max_input_bytes = std::size_t{64} << 20;
 /// The maximum nesting of JSON and XML documents.
 inline constexpr int max_nesting = 200;
 
-/// While one exists, reading one input may take this long; then the process names that input and
-/// ends with exit code 124, because a call into a file system that hangs cannot be stopped. 0
-/// disables the limit, for callers that limit the run themselves; without an object there is no
-/// limit. stdin never has one: whoever started this process decides how long it waits. Not thread
-/// safe; nests.
+/// While an object exists, reading one input may take at most `seconds`. After that the process
+/// names the input and ends with exit code 124, because a call into a file system that hangs cannot
+/// be stopped. 0 disables the limit, for callers that limit the run themselves; without an object
+/// there is no limit. Reading stdin is never limited: whoever started this process decides how long
+/// it waits. Not thread safe; nests.
 class InputLimit {
 public:
   explicit InputLimit(double seconds);

@@ -74,7 +74,8 @@ int look_into(dl_phdr_info* info, std::size_t, void* argument) {
   return 1;
 }
 
-/// "/dev/shm/NAME"; false, with errno, for a name that POSIX does not allow.
+/// Sets `path` to "/dev/shm/NAME". Returns false and sets errno for a name that POSIX does not
+/// allow.
 bool shared_memory_path(const char* name, char (&path)[NAME_MAX + 16]) {
   while (*name == '/')
     ++name;
@@ -90,11 +91,12 @@ bool shared_memory_path(const char* name, char (&path)[NAME_MAX + 16]) {
 
 } // namespace
 
-/// glibc 2.32. Never true: reference counts of shared pointers are always atomic.
+/// In glibc since 2.32. Never true here, so that reference counts of shared pointers are always
+/// atomic.
 HIDDEN char __libc_single_threaded;
 char __libc_single_threaded = 0;
 
-/// glibc 2.36.
+/// In glibc since 2.36.
 HIDDEN void arc4random_buf(void* bytes, std::size_t size) {
   auto* at = static_cast<char*>(bytes);
   while (size > 0) {
@@ -108,22 +110,22 @@ HIDDEN void arc4random_buf(void* bytes, std::size_t size) {
   }
 }
 
-/// glibc 2.36.
+/// In glibc since 2.36.
 HIDDEN std::uint32_t arc4random() {
   std::uint32_t number = 0;
   arc4random_buf(&number, sizeof number);
   return number;
 }
 
-/// glibc 2.35: where the unwinder finds the tables of the code at an address.
+/// In glibc since 2.35: where the unwinder finds the tables of the code at an address.
 HIDDEN int _dl_find_object(void* address, FoundObject* result) {
   Wanted wanted{reinterpret_cast<std::uintptr_t>(address), result};
   return ::dl_iterate_phdr(look_into, &wanted) == 1 ? 0 : -1;
 }
 
-/// glibc 2.30. Its function is used if it exists. Otherwise this waits on the wall clock for at
-/// most a second and returns like after a spurious wakeup, so that setting the clock cannot prolong
-/// the wait.
+/// In glibc since 2.30; glibc's function is used if it exists. Otherwise this waits on the wall
+/// clock for at most a second and returns like after a spurious wakeup, so that setting the clock
+/// cannot prolong the wait.
 HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                   clockid_t clock, const timespec* until) {
   using Function = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);

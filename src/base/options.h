@@ -20,8 +20,9 @@ enum class OptionType { boolean, integer, size, number, text, choice };
 const char* to_string(OptionType type);
 
 /// One option. It is read from the command line, then `SHMEMCTL_<name>`, then `NVSHMEM_<name>` if
-/// `nvshmem_alias` says that NVSHMEM knows that name, then the configuration file. Of NVSHMEM's
-/// variables an integer above `maximum` counts as `maximum`: NVSHMEM's own limits are larger.
+/// `nvshmem_alias` says that NVSHMEM knows that name, then the configuration file. If an integer in
+/// one of NVSHMEM's variables exceeds `maximum`, `maximum` is used: NVSHMEM's own limits are
+/// larger.
 struct OptionSpec {
   std::string name; ///< upper case without prefix: "HCA_LIST"
   OptionType type = OptionType::text;
@@ -121,9 +122,9 @@ inline constexpr const char* secret_stand_in = "set, not shown";
 /// Whether the value of this option, a name without prefix, is or contains a secret.
 bool is_secret_option(std::string_view name);
 /// Whether an environment variable is or contains a secret: one of those options under either
-/// prefix, a variable that `run` passes to its PEs, or any name that suggests a secret (..._SECRET,
-/// ..._PASSWORD, TOKEN, ..._TOKEN, ..._KEY). A ..._FILE only names the file with a secret, so it is
-/// not one.
+/// prefix, a variable that `run` passes to its PEs, or any name that suggests a secret (it contains
+/// SECRET, PASSWORD or the like, is TOKEN, or ends with _TOKEN or _KEY). A ..._FILE only names the
+/// file with a secret, so it is not one.
 bool is_secret_variable(std::string_view name);
 
 /// `text`, or secret_stand_in if `variable` is secret and the text is not empty.

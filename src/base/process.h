@@ -39,7 +39,8 @@ private:
   std::array<bool, signals.size()> known_{};
 };
 
-/// Blocks all signal handlers in this thread while one exists.
+/// While an object exists, this thread runs no signal handlers, except for the signals that `but`
+/// names.
 class SignalsBlocked {
 public:
   enum class But {

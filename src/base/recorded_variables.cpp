@@ -10,7 +10,7 @@ namespace shmemctl {
 
 namespace {
 
-/// Maximum length of a recorded value.
+/// Maximum length of the recorded value of a variable that is not an option.
 constexpr std::size_t longest_value = 1000;
 
 void add(const std::string& prefix, const std::vector<std::string>& names,

@@ -94,7 +94,7 @@ std::size_t end_of_value(const std::string& text, std::size_t begin) {
 /// A value in a text: [begin, end).
 using Range = std::pair<std::size_t, std::size_t>;
 
-/// The value that begins at `begin`, or after its quote.
+/// The value that begins at `begin`, without the quotes around it if there are any.
 Range value_at(const std::string& text, std::size_t begin) {
   if (begin < text.size() && is_quote(text[begin]))
     return {begin + 1, std::min(text.find(text[begin], begin + 1), text.size())};

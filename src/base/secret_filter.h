@@ -9,7 +9,8 @@
 namespace shmemctl {
 
 /// Replaces secrets in texts by secret_stand_in in parentheses. Secrets are
-/// - the values of secret options that are set (is_secret_option()), wherever they occur
+/// - the values of secret options that are set (is_secret_option()), wherever they occur, if they
+///   have at least 4 bytes
 /// - what follows the name of a secret (is_secret_variable()): NAME=value, --name=value and
 ///   --name value, where dashes in a flag stand for underscores: --api-key is API_KEY
 /// - in a URL, the password before the host, and the user of http where there is no password

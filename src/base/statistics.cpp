@@ -120,9 +120,10 @@ public:
       : first_(first), second_(second), least_(second.front() - first.back()),
         most_(second.back() - first.front()) {}
 
-  /// The rank-th smallest (from 1), by halving the range until it is 1e-7 of a unit wide, far below
-  /// the resolution of any measurement. Once few candidates are left in the range, the result is
-  /// selected among them directly, which replaces the counting.
+  /// The rank-th smallest (from 1), by halving the range until its width is 1e-7, or 1e-7 of its
+  /// ends if these are above 1: far below the resolution of any measurement. Once few candidates
+  /// are left in the range, the result is selected among them directly, which replaces the
+  /// counting.
   double at(double rank) {
     constexpr double few = 64;
     double low = least_, high = most_;

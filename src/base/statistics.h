@@ -22,12 +22,12 @@ double median_deviation(const std::vector<double>& samples);
 /// The shift between two samples, and its significance.
 struct Shift {
   double estimate = 0;      ///< second minus first
-  double low = 0, high = 0; ///< confidence interval of the value
+  double low = 0, high = 0; ///< confidence interval of the estimate
   double p = 1;             ///< two-sided p-value of the shift
 };
 
 /// Mann and Whitney's rank test, two-sided, with Hodges and Lehmann's shift (the median of all
-/// differences) and Moses' interval for it. The probability is exact if both sets have at most
+/// differences) and Moses' interval for it. The p-value is exact if both sets have at most
 /// `exact_rank_test` numbers and no ties; otherwise it is the normal approximation with corrections
 /// for ties and continuity. Both sets must be sorted and contain at least five numbers.
 Shift rank_shift(const std::vector<double>& first, const std::vector<double>& second,
@@ -40,7 +40,7 @@ inline constexpr std::size_t fewest_for_rank_test = 5;
 Shift student_shift(const std::vector<double>& first, const std::vector<double>& second,
                     double confidence);
 
-/// Summary of samples that were not kept.
+/// The summary of a set of samples that were not kept.
 struct MeanAndSpread {
   double n = 0, mean = 0, stddev = 0;
 };

@@ -18,7 +18,7 @@ public:
   using Clock = std::chrono::steady_clock;
   /// The line is not shown before this much time has passed.
   static constexpr std::chrono::milliseconds patience{1000};
-  /// Interval at which the line should be painted, so that the seconds advance.
+  /// The interval at which paint() should be called, so that the seconds advance.
   static constexpr std::chrono::milliseconds interval{500};
 
   /// @param terminal descriptor that it is painted on (not owned)
@@ -46,8 +46,8 @@ private:
 /// because its thread inherits the mask.
 class LiveStatus {
 public:
-  /// @param terminal descriptor that it is painted on (not owned)
   /// Throws Error (unavailable) if no thread can be started.
+  /// @param terminal descriptor that it is painted on (not owned)
   explicit LiveStatus(int terminal);
   /// Removes the line.
   ~LiveStatus();

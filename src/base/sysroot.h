@@ -43,7 +43,8 @@ public:
   std::optional<std::string> read(const std::string& path, std::size_t max_bytes = 1 << 20) const;
   /// Like read(), with the reason if the file cannot be read.
   FileContent read_or_reason(const std::string& path, std::size_t max_bytes = 1 << 20) const;
-  /// Opens a regular file for reading; if it cannot be opened, returns none and sets the errno.
+  /// Opens a regular file for reading; if it cannot be opened, returns none and sets `error_number`
+  /// to the errno.
   FileDescriptor open(const std::string& path, int& error_number) const;
   /// The unresolved target of a symbolic link: "socket:[4711]" for a process's descriptor. Empty if
   /// the path is not a link or cannot be read; then errno tells why.

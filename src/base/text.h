@@ -12,7 +12,7 @@ namespace shmemctl {
 
 /// Splits at every `separator`; keeps empty parts, so "" gives one empty part.
 std::vector<std::string> split(std::string_view text, char separator);
-/// Splits at runs of blanks and tabs; no empty parts.
+/// Splits at runs of white space; no empty parts.
 std::vector<std::string> split_blanks(std::string_view text);
 std::string_view trim(std::string_view text);
 /// Removes the first line from `rest` and returns it without its line feed; "" at the end.
@@ -49,8 +49,8 @@ bool natural_less(std::string_view left, std::string_view right);
 /// into the other: "form" is closer to "from" than to "force".
 std::size_t edit_distance(std::string_view left, std::string_view right);
 
-/// The candidate with the smallest edit distance to `word`, if that is at most half of its
-/// length (at least 1, at most 3); ties go to the first candidate.
+/// The candidate with the smallest edit distance to `word`, without regard to case, if that is at
+/// most half of the length of `word` and at most 3; ties go to the first candidate.
 std::optional<std::string> nearest_spelling(std::string_view word,
                                             const std::vector<std::string>& candidates);
 /// "did you mean NEAREST? ", with the trailing blank; "" if no candidate is near enough

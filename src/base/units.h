@@ -19,8 +19,9 @@ std::string format_size_bytes(std::uint64_t size_bytes);
 /// text, and for a value that is negative or not finite.
 std::optional<double> parse_duration_s(std::string_view text);
 
-/// PCIe payload-independent raw rate of one direction in GB/s (10^9 B/s) after line coding:
-/// 8b/10b up to 5 GT/s, 128b/130b from 8 GT/s, 242B/256B FLIT from 64 GT/s (PCIe 6.0 base spec).
+/// Raw rate of a PCIe link in each direction, in GB/s (10^9 B/s): before the overhead of packets,
+/// after line coding (8b/10b up to 5 GT/s, 128b/130b from 8 GT/s, 242B/256B FLIT from 64 GT/s: PCIe
+/// 6.0 base spec).
 double pcie_bandwidth_GBps(double speed_GTps, int width);
 
 /// "32.0 GT/s PCIe", "32 GT/s", "8.0 GT/s PCIe" -> 32.0; empty for "Unknown" and the like.

@@ -45,8 +45,9 @@ struct BackoffPolicy {
   /// which are faster than a wake-up. 0: `yields` alone decides.
   std::chrono::microseconds min_yield_time{0};
   std::chrono::microseconds first_sleep{1}, max_sleep{200};
-  unsigned yields_per_check = 16; ///< pause() is true after this many yields, and after every sleep
-  /// Minimum time between two checks of health and deadline; 0: they are checked at every call.
+  unsigned yields_per_check = 16; ///< pause() returns true once per so many yields and per sleep
+  /// Minimum time between two checks of health and deadline; 0: each time that
+  /// BasicBackoff::pause() returns true.
   std::chrono::milliseconds check_interval{0};
 };
 
@@ -169,7 +170,7 @@ public:
   }
   /// Reports partial progress, which restarts the timeout. Only for a wait with a timeout.
   void progressed() { end_.reset(); }
-  /// The wait continues for another PE.
+  /// From now on the wait is for this PE.
   void set_peer(int peer) {
     if (std::exchange(subject_.peer, peer) != peer && announced_)
       announce();

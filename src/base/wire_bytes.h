@@ -69,7 +69,7 @@ public:
     require(value <= 1);
     return value == 1;
   }
-  /// A value of an enumeration whose values are 0 to `last`; 0 if the value is larger.
+  /// A value of an enumeration whose values are 0 to `last`; 0 if the byte is larger.
   template <class Enum>
   Enum choice(Enum last) {
     const auto value = number<std::uint8_t>();

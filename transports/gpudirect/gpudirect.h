@@ -63,8 +63,8 @@ public:
 
 private:
   enum class Local { host, region, other_gpu };
-  /// The same for local memory that is known to be host memory: asking the driver for the kind of
-  /// memory would take longer than a small operation.
+  /// The result of for_host_memory(): the same operations without asking the driver for the kind of
+  /// the local memory, which would take longer than a small operation.
   class OfHostMemory final : public ForwardingOperations {
   public:
     // Without the cast, overload resolution would select the copy constructor of the base.

@@ -34,7 +34,7 @@ public:
 
   /// Whether kernels have QP sets of their own, to which the host never posts.
   bool has_kernel_qp_sets() const { return settings().kernel_qp_sets > 0; }
-  /// The index of the first of them; kernel_qp_sets() is their number.
+  /// The index of the kernels' first QP set; kernel_qp_sets() is the number of their sets.
   std::uint32_t first_kernel_qp_set() const {
     return static_cast<std::uint32_t>(settings().qp_sets);
   }
@@ -43,7 +43,7 @@ public:
   }
   /// Whether warps are mapped to kernel QPs; if not, blocks are.
   bool kernel_qp_per_warp() const { return settings().kernel_qp_per_warp; }
-  /// Size of the memory block of each QP, which begins with the WQEs, in whole pages.
+  /// Size of each QP's block of memory, in whole pages; the block begins with the WQEs.
   std::size_t queue_bytes() const { return mlx5::qp_layout(settings().queue).size_bytes; }
   /// Size of those pages: that of the operating system unless set otherwise.
   std::size_t page_bytes() const { return mlx5::page_bytes_of(settings().queue); }

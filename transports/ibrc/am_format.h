@@ -49,20 +49,20 @@ struct Outcome {
 /// WRITEs of the same QP. Never accesses memory outside of the regions, whatever the bytes are.
 Outcome carry_out(const RegionTable& regions, const void* bytes, std::size_t size_bytes);
 
-/// The credits: how many requests of one QP set may be in flight to a PE. Each of `n_pes` PEs has
-/// `qp_sets` QP sets, and all of them together must not send more messages than the target has
+/// The credits: how many requests of one QP set may be in flight to one target. Each of `n_pes` PEs
+/// has `qp_sets` QP sets, and all of them together must not send more messages than the target has
 /// posted receives: n_pes * qp_sets * credits <= receives. 0 if the target has too few receives.
 std::uint32_t credits_of(std::uint64_t receives, int n_pes, int qp_sets);
 
 /// Layout of a requester's memory for one QP set and one target. Slots are indexed by the request's
-/// number modulo credits. The target writes the counters and values; the requester writes the
-/// requests, which follow.
+/// number modulo credits. The target writes the two words and the values; the requester writes the
+/// requests behind them.
 struct ReplyBlock {
   std::uint32_t credits = 0;
 
-  /// Offset of the number of requests that are done, in order: 8 bytes.
+  /// Offset of an 8-byte counter: how many requests are done. They are executed in order.
   static constexpr std::size_t done_at = 0;
-  /// Offset of a refused_word() for the first refused request, 0 if none was refused: 8 bytes.
+  /// Offset of an 8-byte word: the refused_word() of the first refused request, 0 if there is none.
   static constexpr std::size_t refused_at = 8;
   std::size_t value_at(std::uint64_t number) const { return 16 + number % credits * 8; }
   std::size_t request_at(std::uint64_t number) const {

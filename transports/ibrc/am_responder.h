@@ -20,7 +20,7 @@ namespace shmemctl::ibrc {
 class AmResponder {
 public:
   /// Throws Error (unavailable).
-  /// @param credits credits of each QP set of each sender, from this PE's receives
+  /// @param credits credits of each QP set of each sender, computed from this PE's receives
   /// @param n_peers the maximum number of peers that will be added
   AmResponder(JobView& job, const RegionTable& regions, std::uint32_t credits, std::size_t n_peers);
 
@@ -36,7 +36,7 @@ public:
                   std::size_t size_bytes);
   /// Sends pending replies as long as there is room.
   void send();
-  /// Polls for completions of replies.
+  /// Processes completions of replies.
   void poll();
   /// Whether there are replies that have not been sent.
   bool pending() const { return !unanswered_.empty(); }

@@ -14,7 +14,7 @@ namespace shmemctl::ibrc {
 enum class AtomicsMethod { device, message, none };
 AtomicsMethod atomics_method(const AtomicsCapabilities& local, const AtomicsCapabilities& remote);
 
-/// A PE of the job, with its name for messages: "PE 3 on node2".
+/// A PE of the job, with its name for error messages: "PE 3 on node2".
 struct NamedCapabilities {
   AtomicsCapabilities capabilities;
   std::string name;
@@ -22,7 +22,7 @@ struct NamedCapabilities {
 /// Whether the whole job uses atomics by message. All PEs must use the same method, since atomics
 /// of an HCA are not atomic with those of a CPU. Throws Error (usage) if PEs have contradicting
 /// values of IB_ATOMICS, Error (unavailable) if messages are requested and a PE cannot receive any.
-/// @param where this PE, for messages
+/// @param where this PE, for error messages
 bool atomics_by_message(const std::vector<NamedCapabilities>& all, const Where& where);
 
 } // namespace shmemctl::ibrc

@@ -123,7 +123,7 @@ struct Endpoint : rc::EndpointPath {
   verbs::QueuePair queue_pair;
   std::uint64_t max_message_bytes = 0;
   bool orders_writes = true; ///< whether WRITEs are placed in posting order
-  int mtu_bytes = 0;         ///< for messages
+  int mtu_bytes = 0;         ///< path MTU, for error messages
   double retry_seconds = 0;  ///< how long the QP retransmits before it fails
   std::uint32_t number = 0;  ///< index in its QP set, or among the QPs for replies
 

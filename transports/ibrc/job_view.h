@@ -14,7 +14,7 @@
 
 namespace shmemctl::ibrc {
 
-/// A device that is used, by one or more of its ports.
+/// A device of which one or more ports are used.
 struct UsedDevice {
   std::unique_ptr<verbs::Device> device;
   std::unique_ptr<verbs::AsyncEvents> events;
@@ -42,7 +42,7 @@ struct JobView : rc::Job {
   std::vector<std::unique_ptr<Nic>> nics; ///< best first
 
   verbs::Device& device_of(const Nic& nic) const { return *devices[nic.device_index].device; }
-  /// This PE and port, for messages.
+  /// This PE and port, for error messages.
   Where where(const Nic& nic) const { return where(device_of(nic).name(), nic.port.number); }
 };
 

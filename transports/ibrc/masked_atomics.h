@@ -70,7 +70,8 @@ inline std::uint64_t value_after(std::uint64_t value, const AtomicRequest& reque
 
 /// Executes a request by a loop over `compare_swap(expected, desired)`, which returns the word's
 /// old value. Returns the field's old value.
-/// @param word a recent value of the word; any value gives a correct result, the right one is fast
+/// @param word the expected value of the word: any value gives a correct result, the present one
+/// saves a try
 template <class CompareSwap>
 std::uint64_t emulate(const WordField& field, const AtomicRequest& request, std::uint64_t word,
                       CompareSwap&& compare_swap) {

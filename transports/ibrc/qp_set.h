@@ -72,7 +72,8 @@ private:
   void add_signal(Endpoint& endpoint, const RemoteAddress& signal, const std::uint64_t& value,
                   SignalOp op);
   std::uint64_t atomic_locked(const RemoteAddress& target, const AtomicRequest& request);
-  /// Waits for the old value if `wants_value`; else returns 0 before the atomic is executed.
+  /// Waits for the old value if `wants_value`; else returns 0 without waiting until the atomic is
+  /// executed.
   std::uint64_t atomic_by_message(const RemoteAddress& target, const AtomicRequest& request,
                                   bool wants_value);
 

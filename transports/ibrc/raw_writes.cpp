@@ -210,7 +210,7 @@ private:
   IbrcTransport transport_;
   std::vector<Path> paths_; ///< by the endpoint's path
   std::size_t next_ = 0;
-  std::uint32_t depth_ = Endpoint::depth; ///< requests in flight on one QP
+  std::uint32_t depth_ = Endpoint::depth; ///< maximum number of requests in flight on one QP
 };
 
 } // namespace

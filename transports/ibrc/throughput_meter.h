@@ -9,8 +9,9 @@
 
 namespace shmemctl::ibrc {
 
-/// Throughput of one QP set on one NIC; used under the QP set's lock. Excludes short transfers:
-/// they would measure latency and the cost of reading the clock rather than throughput.
+/// Measures the long transfers of one QP set on one NIC; called under the QP set's lock. Excludes
+/// short transfers: they would measure latency and the cost of reading the clock rather than
+/// throughput.
 class ThroughputMeter {
 public:
   /// Half of the smallest transfer that is striped over two NICs.
@@ -34,7 +35,7 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
   std::uint32_t in_flight_ = 0;
-  std::uint64_t bytes_ = 0; ///< bytes moved since no long transfer was in flight
+  std::uint64_t bytes_ = 0; ///< bytes of long transfers since last none was in flight
   Clock::time_point since_;
 };
 

@@ -21,7 +21,7 @@ inline constexpr std::size_t qp_sets = 66; ///< one of the sets is for replies
 /// A PE's capabilities for atomics.
 struct AtomicsCapabilities {
   AtomicsPreference preference = AtomicsPreference::automatic;
-  bool by_device = true; ///< whether its HCAs execute atomics
+  bool by_device = true; ///< whether all of its HCAs execute atomics
   /// Number of receives that each of its devices can post; 0 if it cannot receive messages.
   std::uint32_t receives = 0;
   bool operator==(const AtomicsCapabilities&) const = default;
@@ -36,7 +36,7 @@ struct Summary {
   };
   std::string reason; ///< why that PE cannot use ibrc; "" if it can
   std::vector<Port> ports;
-  AtomicsCapabilities atomics; ///< what all ports together can execute
+  AtomicsCapabilities atomics; ///< what every usable port supports
   bool operator==(const Summary&) const = default;
 };
 
@@ -64,7 +64,7 @@ struct Hello {
   std::uint16_t wanted_mtu_bytes = 0; ///< 0: the largest MTU that both ports support
   std::uint8_t qp_sets = 1;
   std::vector<Nic> nics;
-  AtomicsCapabilities atomics; ///< what these NICs can execute
+  AtomicsCapabilities atomics; ///< what every one of these NICs supports
   bool operator==(const Hello&) const = default;
 };
 

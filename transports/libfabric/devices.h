@@ -21,7 +21,7 @@ struct Device {
 /// An available provider, with its devices in the provider's order; loopback devices come last.
 struct Provider {
   std::shared_ptr<const Library> library;
-  std::string name; ///< libfabric's
+  std::string name; ///< libfabric's name of it
   Profile profile;
   std::vector<Device> devices;
 };

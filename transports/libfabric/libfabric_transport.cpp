@@ -1,5 +1,6 @@
 // The transport libfabric. Puts and gets are split at the ends of registrations, messages and
-// buffers, and staged if local memory must be registered but is not.
+// buffers, and staged if local memory must be registered but is not. Blocking puts of host memory
+// that fit into a buffer are staged too, unless the provider copies their data (FI_INJECT).
 
 #include "transports/libfabric/libfabric_transport.h"
 

@@ -84,7 +84,7 @@ private:
     std::size_t rail_index;
     Rail& rail;
     ContextState& state;
-    const char* step; ///< purpose of waits, for messages: "put", "get"
+    const char* step; ///< the operation, for error messages: "put", "get"
   };
 
   // Setup.
@@ -105,7 +105,7 @@ private:
   std::size_t get_part(const Path& path, std::byte* target, const RemoteAddress& source,
                        std::size_t size_bytes, bool blocking);
   /// Calls `part(path, offset, bytes)` for the parts of a transfer. A large transfer of host memory
-  /// has one part per endpoint (multiples of 4 KiB), other transfers have a single part.
+  /// is divided among the endpoints, in multiples of 4 KiB; other transfers have a single part.
   template <class Part>
   void in_stripes(int context, const char* step, std::size_t size_bytes, bool of_gpu, Part&& part);
   /// The address if it is in host memory of this PE; else nullptr.
@@ -126,7 +126,7 @@ private:
   template <class Call>
   void post(const Path& path, Operation& operation, Call&& call);
   /// Waits until an operation with `waited` set is complete. Then the caller must give it back to
-  /// its pool; if this function throws, it has done so itself.
+  /// its pool; if this function throws, the caller must not.
   void wait_operation(const Path& path, Operation& operation);
   void wait_pending(int context, bool atomics_only, const char* step);
   /// Polls until done() returns true. @param peer returns the PE that is waited for; called only if

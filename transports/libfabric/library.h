@@ -18,7 +18,7 @@ struct InfoDeleter {
   const Library* library = nullptr;
   void operator()(fi_info* info) const;
 };
-/// A list returned by fi_getinfo().
+/// A list of fi_info, freed on destruction.
 using Info = std::unique_ptr<fi_info, InfoDeleter>;
 
 struct FidCloser {

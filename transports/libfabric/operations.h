@@ -21,7 +21,8 @@ struct alignas(64) ContextState {
   std::atomic<std::uint64_t> pending{0}; ///< number of operations
   /// Number of atomics among them, which later puts may overtake.
   std::atomic<std::uint64_t> pending_atomics{0};
-  std::uint32_t endpoints = 0; ///< a bit for each endpoint used since the last quiet(); not shared
+  /// A bit for each endpoint used since the last quiet(). Polling threads do not access it.
+  std::uint32_t endpoints = 0;
 };
 
 enum class OperationKind : std::uint8_t { write, read, atomic, request, receive, reply };
@@ -52,13 +53,13 @@ struct alignas(64) Operation {
   bool refused = false;
 };
 
-/// Thread safe. The memory is registered only if the provider requires that.
+/// Thread safe. The memory is registered only if the provider or its profile requires that.
 class OperationPool {
 public:
   /// Throws Error if the memory cannot be registered.
   explicit OperationPool(const Endpoint& endpoint);
 
-  /// Takes a free operation; nullptr if there are no more than `reserve`.
+  /// Takes a free operation; nullptr if no more than `reserve` are free.
   /// @param reserve number of operations that are reserved for callers that must not wait
   Operation* take(OperationKind kind, std::size_t reserve = 0);
   void give(Operation& operation);

@@ -56,7 +56,7 @@ struct Profile {
   bool needs_gdrcopy = false;
 };
 
-/// All profiles, in the order in which providers are tried: cxi, efa, verbs, tcp.
+/// All profiles but "generic", in the order in which providers are tried: cxi, efa, verbs, tcp.
 const std::vector<Profile>& profiles();
 /// The profile of that name; nullptr if there is none.
 const Profile* find_profile(const std::string& name);

@@ -262,8 +262,8 @@ void Rail::received(Operation& receive) {
   if (message->kind == MessageKind::reply)
     return on_reply(*message);
   const std::optional<Message> reply = target_.on_request(*message);
-  // The reply to a put of a word is deferred: only a quiet waits for it, whereas this PE may be
-  // waiting for the word itself.
+  // The reply to a put of a word is deferred: only a fence or a quiet waits for it, whereas this PE
+  // may be waiting for the word itself.
   if (reply && message->kind == MessageKind::atomic && message->op == AtomicOp::set)
     deferred_replies_.push_back(*reply);
   else

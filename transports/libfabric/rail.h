@@ -14,8 +14,8 @@
 
 namespace shmemctl::fabric {
 
-/// Called for every failed operation, with the peer, the operation's context (nullptr if no context
-/// waits for it), and an Error with all details.
+/// Called for every failed operation except replies, with the peer, the operation's context
+/// (nullptr if no context waits for it), and an Error with all details.
 using OnFailure = std::function<void(int pe, ContextState* context, const Error& error)>;
 
 struct RailTraffic {
@@ -29,7 +29,7 @@ public:
   Rail(const Provider& provider, const Device& device, const TransportSetup& setup,
        const MemoryMap& memory, const ImmediateSpace& immediates, OnFailure on_failure);
   /// The endpoint must be closed before memory that is registered with it is deregistered, or
-  /// after, as the provider requires: see close().
+  /// after, as the provider requires: see Endpoint::close().
   ~Rail() = default;
   Rail(const Rail&) = delete;
   Rail& operator=(const Rail&) = delete;

@@ -48,7 +48,7 @@ private:
   std::string reason_; ///< why there are no devices
   std::unique_ptr<Transport> below_;
   std::vector<std::unique_ptr<Hca>> chosen_; ///< real HCAs, best first
-  bool ethernet_ = false;                    ///< whether the chosen ports are Ethernet
+  bool ethernet_ = false;                    ///< whether the first chosen port is Ethernet
   bool has_atomics_ = true;                  ///< whether the first chosen HCA has 8-byte atomics
   std::vector<std::shared_ptr<EmulatedPaths>> paths_;
 };

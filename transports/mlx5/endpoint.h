@@ -69,8 +69,8 @@ public:
   /// Capabilities of the connected QP: those that both ends support.
   QpCapabilities abilities() { return queue_.hca_queue().abilities(); }
 
-  /// How to post the next WRITE or READ. If it is rung for at once on an idle QP, it requests a
-  /// CQE, so that quiet() need not post a WQE for that. Waits if a fence demands it.
+  /// How to post the next WRITE or READ. A WQE whose doorbell is rung at once on an idle QP
+  /// requests a CQE, so that quiet() need not post a WQE for that. Waits if a fence demands it.
   Post next(DoorbellMode doorbell, bool completion = false) {
     if (fence_due_ && !abilities().orders_writes())
       await_own_fence();
@@ -97,7 +97,8 @@ public:
     fence_due_ = atomics_fence_due_ = true;
     fenced_ = fence_at_ = last_;
   }
-  /// Waits for the WQEs posted before the last fence. Called before another endpoint posts.
+  /// Waits for the WQEs posted before the last fence. Called before another endpoint to the same
+  /// peer posts.
   void await_fenced(rc::Staging& staging) {
     if (fenced_ == 0)
       return;

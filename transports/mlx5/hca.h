@@ -72,8 +72,8 @@ void serialize(Archive& archive, PeerInfo& info);
 
 /// The bits of PeerInfo::Capabilities of a device.
 std::uint8_t capabilities_of(const HcaInfo& info);
-/// Capabilities of a connection, from those of both ends. Signals use atomics if the order of
-/// WRITEs is not kept.
+/// Capabilities of a connection, from those of both ends. If the order of WRITEs is not kept,
+/// signals use atomics; without atomics of 8 bytes, they wait for completions.
 QpCapabilities abilities_of(std::uint8_t local, std::uint8_t remote);
 
 /// Registered memory. The keys are valid, and the memory must stay mapped, until the object is
@@ -98,9 +98,10 @@ struct MemoryRequest {
 struct QpOptions {
   std::uint32_t wqebbs = 1024; ///< queue length, a power of two; a WQE takes one or two WQEBBs
   CqMode completions = CqMode::ring;
-  /// A CQE is requested once in so many WQEBBs; a power of two, at most a quarter of `wqebbs`.
+  /// A CQE is requested once per `signal_every` WQEBBs; a power of two, at most a quarter of
+  /// `wqebbs`.
   std::uint32_t signal_every = 64;
-  std::uint32_t ring_every = 1u << 15; ///< WQEBBs: a doorbell at least this often under contention
+  std::uint32_t ring_every = 1u << 15; ///< under contention, a doorbell per this many WQEBBs
   /// Page size; different QPs never share a page. 0: that of the operating system.
   std::size_t page_bytes = 0;
   rc::PathOptions path; ///< ignored by the emulated HCA

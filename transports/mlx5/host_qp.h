@@ -17,17 +17,17 @@ namespace shmemctl::mlx5 {
 /// Thread safe. The peer executes operations in the order in which a thread posts them, with two
 /// exceptions. A READ or atomic may still be in flight when a later operation without a fence
 /// starts. If the connected QP does not keep the order of WRITEs (HcaQp::abilities()), a WRITE or
-/// READ may be executed before earlier ones. All functions throw Error (unavailable) that names
-/// device, port, peer and status once an operation of the QP has failed; on timeout, JobHealth
-/// throws.
+/// READ may be executed before earlier ones. Functions that post, poll or wait throw Error
+/// (unavailable) that names device, port, peer and status once an operation of the QP has failed;
+/// on timeout, JobHealth throws.
 class HostQp {
 public:
   /// An operation is complete when wait() with its ticket, or a later ticket, returns.
   using Ticket = std::uint64_t;
 
   /// @param health outlives the queue
-  /// @param peer   the peer, for messages
-  /// @param here   this PE and its host, for messages
+  /// @param peer   the peer, for error messages
+  /// @param here   this PE and its host, for error messages
   HostQp(Hca& hca, const QpOptions& options, JobHealth& health, int peer,
          std::chrono::duration<double> timeout, const Where& here = {});
 

@@ -26,7 +26,7 @@ struct JobView : rc::Job {
 
   std::vector<Port> ports; ///< best first
 
-  /// This PE and a port, for messages.
+  /// This PE and a port, for error messages.
   Where where(const Port& port) const { return where(port.info().device, port.info().port); }
 };
 

@@ -57,7 +57,7 @@ public:
   Transport* carrier() const { return devices_.below(); }
   /// Sets the transport for operations of an emulated HCA on regions of GPU memory, since that HCA
   /// itself accesses host memory only. The transport must accept local memory of any kind. Must be
-  /// called before such regions are set; valid until they are dropped.
+  /// called before such regions are set; valid until one of them is dropped.
   /// @param context context of `path` for this use only; the thread that drives the HCA uses it
   void use_for_gpu_memory(Transport& path, int context);
 
@@ -76,7 +76,7 @@ private:
   rc::Registration register_memory(std::byte* base, std::size_t size_bytes,
                                    const std::shared_ptr<const DeviceMemory>& gpu,
                                    const std::string& what) const;
-  /// Tells the emulated HCAs which memory a peer's rkeys refer to. With real HCAs, that of the peer
+  /// Tells the emulated HCAs which memory a peer's rkeys refer to. With real HCAs, the peer's HCA
   /// looks them up.
   void open_windows(int pe, int region, const rc::SegmentKey& key);
   /// The transport below; nullptr if there is none, or if the region is GPU memory.

@@ -28,7 +28,7 @@ struct QpLayout {
   std::uint32_t cqe_count;
 };
 
-/// The size of the pages that the operating system maps and registers: 4 KiB, or 64 KiB on some
+/// The page size in the options; if it is 0, that of the operating system: 4 KiB, or 64 KiB on some
 /// arm64 hosts.
 inline std::size_t page_bytes_of(const QpOptions& options) {
   static const auto system = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));

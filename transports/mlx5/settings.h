@@ -15,7 +15,8 @@ namespace shmemctl::mlx5 {
 /// ibdevx and ibgda add their own settings (ibdevx::read_settings(), ibgda::read_settings()).
 struct Settings {
   const char* name = "mlx5"; ///< name of the transport
-  /// The options that decide the number of QPs, as text for "set ... on all PEs".
+  /// The options that decide the number of QPs, as the text after "set" in the fix "set ... on all
+  /// PEs".
   const char* qp_count_options = "";
   bool may_be_real = true, may_be_emulated = false;
   std::string over = "shm";        ///< transport that the emulated HCA uses

@@ -16,7 +16,8 @@ public:
   const QpTable& table() const { return *reinterpret_cast<const QpTable*>(words_.data()); }
   /// The table's bytes, which may be copied to any address; table().size_bytes long.
   const void* data() const { return words_.data(); }
-  /// Allows to change a queue's view in this table, for example for another address space.
+  /// A queue of this table, whose view the caller may change, for example for another address
+  /// space.
   TableQp& queue(std::uint32_t pe, std::uint32_t path, std::uint32_t qp_set) {
     return const_cast<TableQp&>(std::as_const(*this).table().queue(pe, path, qp_set));
   }
@@ -33,7 +34,8 @@ public:
 
   TableBuilder(std::uint32_t n_pes, std::uint32_t n_qp_sets);
 
-  /// Sets the queues to a PE, by path, then by QP set. Called once for each PE that is reached.
+  /// Sets the queues to a PE, by path, then by QP set. Called at most once for each PE; without a
+  /// call, it has none.
   void set_queues(std::uint32_t pe, std::vector<TableQp> queues);
   /// Look-ups examine segments in the order in which they were added, those of add_remote() too.
   void add_local(const LocalSegment& segment) { local_.push_back(segment); }

@@ -27,8 +27,8 @@ public:
 class CopyEngine {
 public:
   virtual ~CopyEngine() = default;
-  /// Starts a copy. The caller must not change `from` before finish(), except for pageable host
-  /// memory, which it may reuse on return.
+  /// Starts a copy. The caller must not change the memory at `from` before finish(), except for
+  /// pageable host memory, which it may reuse on return.
   virtual void copy(int context, void* to, const void* from, std::size_t size_bytes) = 0;
   /// Starts a store to an aligned 8-byte word, ordered after earlier operations of the context.
   virtual void store_word(int context, void* to, std::uint64_t value) = 0;

@@ -23,9 +23,9 @@ struct Job {
   double timeout_s = 60;
   std::vector<std::string> peer_hosts; ///< by PE; filled by read_hellos()
 
-  /// This PE, for messages.
+  /// This PE, for error messages.
   Where where() const { return {host, pe, {}, std::nullopt}; }
-  /// This PE and a port, for messages.
+  /// This PE and a port, for error messages.
   Where where(const std::string& device, int port) const { return {host, pe, device, port}; }
   /// "PE 3 on node2"
   std::string name_of(int peer) const;

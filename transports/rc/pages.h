@@ -11,7 +11,7 @@ class Pages {
 public:
   Pages() = default;
   /// Throws Error (unavailable).
-  /// @param what description for messages: "memory for messages"
+  /// @param what description for errors: "memory for messages"
   Pages(std::size_t size_bytes, const char* what);
   Pages(Pages&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_bytes_(other.size_bytes_) {}

@@ -24,13 +24,13 @@ enum class Doorbell {
 ///   - paths_to(pe), endpoint(pe, path): the QPs to a peer
 ///   - begin(pe, path): returns the endpoint as soon as WRITEs and READs may be posted to it, which
 ///     is after the requests that a fence orders before them
-///   - begin_signal(pe, op): the same, with room for a signal; an addition takes the path of
-///     atomics, a signal that is set takes the payload's path
+///   - begin_signal(pe, op): the same, with room for a signal; SignalOp::add takes the path of
+///     atomics, SignalOp::set that of the payload
 ///   - max_inline_bytes(endpoint), max_piece_bytes(endpoint, transfer): capacity of one request
 ///   - post_inline(endpoint, remote, source, size_bytes, doorbell)
 ///   - post_piece(endpoint, piece, doorbell): Doorbell::now is passed for a transfer's last piece
 ///     only
-///   - post_signal(endpoint, signal, value, op, after_payload, await), with a doorbell
+///   - post_signal(endpoint, signal, value, op, after_payload, await): also rings the doorbell
 ///   - wait(endpoint, step): waits until all requests posted to the endpoint are complete
 ///   - count(endpoint, direction, size_bytes): adds to the traffic of the NIC
 ///   - poll(): processes available completions
@@ -64,7 +64,7 @@ public:
     if (size_bytes == 0 || put_inline(endpoint, target, source, size_bytes, Doorbell::later)) {
       payload.await = false;
     } else if (is_striped(payload)) {
-      // The signal would overtake the parts on other paths.
+      // Without this wait, the signal could overtake the parts on other paths.
       payload.await = true;
       transfer(payload, step);
       payload.await = false;
@@ -123,7 +123,8 @@ private:
     return true;
   }
 
-  /// Posts a transfer over one NIC, or over all NICs if it is large; waits if it is to be awaited.
+  /// Posts a transfer over one NIC, or over all NICs if it is large. Waits until it is complete if
+  /// `whole.await`.
   void transfer(const NicTransfer& whole, const char* step) {
     const int pe = whole.remote.pe;
     if (!is_striped(whole)) {
@@ -133,7 +134,7 @@ private:
         self().wait(endpoint, step);
       return;
     }
-    std::size_t used = 0; // the paths before this one carry a part
+    std::size_t used = 0; // number of paths that carry a part: the first ones
     for_each_stripe(whole, self().paths_to(pe), [&](std::size_t path, const NicTransfer& part) {
       transfer_over(self().begin(pe, path), part, Doorbell::now);
       used = path + 1;
@@ -142,7 +143,7 @@ private:
       self().wait(self().endpoint(pe, path), step);
   }
 
-  /// @param doorbell for the last piece
+  /// @param doorbell how to notify the HCA of the last piece
   void transfer_over(Endpoint& endpoint, const NicTransfer& part, Doorbell doorbell) {
     self().count(endpoint, part.direction, part.size_bytes);
     routes_.for_each_piece(part, self().max_piece_bytes(endpoint, part), [&](const Piece& piece) {

@@ -19,8 +19,8 @@
 
 namespace shmemctl::rc {
 
-/// Index of the QP set, of `qp_sets` (at least one), that serves a context: context 0 has a set of
-/// its own, the other contexts share the rest.
+/// Index of the QP set, of `qp_sets` (at least one), that serves a context. Context 0 has a set of
+/// its own and the other contexts share the rest; a single set serves all.
 inline std::size_t qp_set_of(int context, std::size_t qp_sets) {
   const auto number = static_cast<std::size_t>(context);
   return number == 0 || qp_sets == 1 ? 0 : 1 + (number - 1) % (qp_sets - 1);
@@ -63,8 +63,8 @@ public:
   }
 
 protected:
-  /// progress() polls only once in so many calls: a caller that waits for a word of memory calls it
-  /// in a loop, and polling each time would cost more than it gains.
+  /// progress() polls only once in this many calls: a caller that waits for a word of memory calls
+  /// it in a loop, and polling each time would cost more than it gains.
   static constexpr unsigned calls_between_polls = 16;
 
   /// Why this PE cannot use the transport; "" if it can, even if it is not connected yet.
@@ -112,7 +112,8 @@ protected:
   /// Empty if this PE has no connections. The destructor of a derived class destroys the QP sets
   /// before the members that they use.
   std::vector<std::unique_ptr<QpSet>> qp_sets_;
-  /// The first QP sets, this many, serve contexts of the host; at least 1 if there are QP sets.
+  /// How many QP sets, counted from the first, serve contexts of the host; at least 1 if there are
+  /// any.
   std::size_t host_qp_sets_ = 1;
 
 private:

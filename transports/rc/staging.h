@@ -40,7 +40,7 @@ public:
   std::uint32_t lkey(std::size_t port) const { return registration_.lkey(port); }
 
 private:
-  static constexpr const char* purpose = "memory for staged transfers"; ///< for messages
+  static constexpr const char* purpose = "memory for staged transfers"; ///< for error messages
 
   Pages memory_;
   Registration registration_; ///< destroyed before the memory

@@ -110,7 +110,7 @@ public:
       : job_(job), local_(local), remote_(remote), qp_set_(qp_set) {}
 
   /// The path for small transfers.
-  /// @param paths number of paths to that PE; 0 throws Error (unavailable)
+  /// @param paths number of paths to that PE. Throws Error (unavailable) if it is 0
   std::size_t usual_path(int pe, std::size_t paths) const {
     require_connected(pe, paths);
     return qp_set_ % paths;

@@ -78,7 +78,7 @@ bool StagedTransport::serve_all() {
   return any;
 }
 
-/// Handles the available messages of one peer, at most one row.
+/// Handles the available messages of one peer, at most one row of slots.
 bool StagedTransport::serve_peer(std::size_t peer) {
   Inbox& inbox = inboxes_[peer];
   std::size_t count = 0;

@@ -34,7 +34,7 @@ struct StagedSettings {
   std::size_t max_payload_bytes = std::size_t{128} << 10; ///< largest payload of a message
   std::shared_ptr<CopyEngine> copies;                     ///< copies for callers, on their context
   std::shared_ptr<CopyEngine> agent_copies;               ///< copies of the agent, on context 0
-  /// The GPU's memory, if NICs also write to it directly; else nullptr.
+  /// The GPU's memory if NICs also write to it directly, past this transport; else nullptr.
   std::shared_ptr<const DeviceMemory> written_by_nics;
 };
 
@@ -49,10 +49,10 @@ public:
 
   const char* name() const override { return "staged"; }
   void use_nics(const std::vector<HcaPort>& nics) override { below().use_nics(nics); }
-  /// Also connects the transport below.
+  /// Connects the transport below, too.
   void connect(const std::vector<PeerLocation>& peers, Exchange& exchange,
                const Deadline& deadline) override;
-  /// Collective: does the same if the transport below is already connected.
+  /// Collective: connects this transport if the one below is already connected.
   void start(Exchange& exchange);
   /// True because the exchange after set_region() ensures that no peer sends to a region that this
   /// PE does not know yet.
@@ -72,7 +72,7 @@ public:
   void fence(int) override {} ///< operations are always executed in order
   void quiet(int context) override;
   void progress() override { check(); }
-  /// The target's agent lets its GPU execute atomics.
+  /// The target's agent has its GPU execute the atomics.
   bool atomics_coherent_with_cpu() const override { return true; }
   std::string connection(int pe) const override;
 

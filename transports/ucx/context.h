@@ -21,8 +21,8 @@ public:
   /// @param devices value for UCX_NET_DEVICES, unless the user has set it; "" lets UCX choose
   UcxContext(std::shared_ptr<const UcxApi> api, const UcxSettings& settings, int n_pes,
              const std::string& devices);
-  /// Throws Error (unavailable) that names the limit if the process may not open enough files for a
-  /// context, since UCX may end the process in that case. require_files_of_worker() does the same
+  /// Throws Error (unavailable) that names the limit if the process cannot open as many files as a
+  /// context needs: UCX itself may then end the process. require_files_of_worker() does the same
   /// for a worker.
   static void require_files();
   void require_files_of_worker() const;

@@ -40,8 +40,8 @@ std::vector<HcaPort> ports_of(const std::vector<UcxLane>& lanes);
 /// The port that all lanes use; nothing if they use several devices, or only memory.
 std::optional<HcaPort> only_port(const std::vector<UcxLane>& lanes);
 
-/// Whether all or some of the lanes are shared memory transports. all_memory() is true for no
-/// lanes.
+/// Whether all or some of the lanes are shared memory transports. For an empty list, all_memory()
+/// is true.
 bool all_memory(const std::vector<UcxLane>& lanes);
 bool some_memory(const std::vector<UcxLane>& lanes);
 

@@ -75,7 +75,8 @@ private:
   std::unique_lock<std::mutex>& lock_;
 };
 
-/// All functions except try_progress(), driven() and event_fd() need the lock.
+/// All functions need the lock, except lock(), try_progress(), driven(), api(), get() and
+/// event_fd().
 class UcxWorker {
 public:
   using Lock = std::unique_lock<std::mutex>;

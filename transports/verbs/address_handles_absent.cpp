@@ -1,4 +1,4 @@
-// Replaces the trial in builds without the headers of libibverbs.
+// Replaces address_handles.cpp in builds without the headers of libibverbs.
 #if !__has_include(<infiniband/verbs.h>)
 
 #include "transports/verbs/address_handles.h"

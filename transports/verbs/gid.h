@@ -43,7 +43,7 @@ struct AddressRange {
   int bits = 0; ///< length of the prefix, 0 to 128; for IPv4 it includes the 96 of ::ffff:0:0/96
   bool contains(const RawGid& raw) const;
 };
-/// Parses "10.1.0.0/16" or "fd00::/8". Returns nothing for "" and for a prefix of 0 bits, which
+/// Parses "10.1.0.0/16" or "fd00::/8". Returns nothing for "" and for a prefix of 0 bits: both
 /// allow any address. Throws Error (usage).
 std::optional<AddressRange> parse_address_range(const std::string& text);
 

@@ -22,7 +22,7 @@ enum class MemoryKind { host, cuda };
 using ExportDmaBuf = std::function<std::optional<DmaBuf>(std::uintptr_t address, std::size_t size,
                                                          std::string& why)>;
 
-/// Availability of the methods for GPU memory.
+/// Which methods for GPU memory are available.
 struct DeviceMemoryPaths {
   ExportDmaBuf export_dma_buf;  ///< empty if the driver has none
   std::string no_export_reason; ///< why `export_dma_buf` is empty
@@ -59,7 +59,7 @@ inline constexpr int access_all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRI
 
 /// Registers [address, address + size_bytes). Throws Error (unavailable) with the errors of all
 /// methods; the error names the limit of locked memory if that is the cause.
-/// @param what description for messages: "the heap"
+/// @param what description for error messages: "the heap"
 /// @param used receives the method that was used
 /// @param access local and remote access, including atomics, unless the caller wants less
 MemoryRegion register_memory(Device& device, void* address, std::size_t size_bytes, MemoryKind kind,

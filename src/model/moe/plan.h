@@ -80,7 +80,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::int32_t aligned_count(std::int32_t count,
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t buffer_of_epoch(std::uint64_t epoch) {
   return static_cast<std::int32_t>(epoch % 2);
 }
-/// The slot, in a buffer, of the source's `index`-th token for this destination.
+/// The slot in a destination's buffer of the source's `index`-th token for this destination.
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t fixed_slot(const Shape& shape, std::int32_t source,
                                                        std::int32_t index) {
   return source * shape.max_tokens + index;

@@ -32,7 +32,7 @@ enum class RoutingKind {
   grouped      ///< experts in groups; each token first chooses groups, then experts of these
 };
 const char* to_string(RoutingKind kind);
-/// Their names as on the command line, in the order above.
+/// The names of the kinds as on the command line, in the order above.
 std::vector<std::string> routing_names();
 /// Throws Error (usage) with the nearest name.
 RoutingKind parse_routing_kind(const std::string& name);
@@ -45,7 +45,7 @@ struct RoutingRequest {
   bool fewer_by_rank = false;              ///< rank r has r tokens fewer, but at least one
   std::int32_t masked_percent = 0;         ///< percentage of the choices that become no_expert
   std::int32_t groups = 1, top_groups = 1; ///< groups of RoutingKind::grouped
-  /// The number of a call, of many calls of the same model: each call has other choices, but the
+  /// The number of this call among many calls of one model: each call has other choices, but the
   /// same number of tokens and the same popular experts. `moe` runs call 0.
   std::uint64_t step = 0;
 };

@@ -9,7 +9,7 @@ namespace shmemctl::moe {
 
 inline constexpr int max_top_k = 32;           ///< a warp's lanes hold a token's choices
 inline constexpr int max_ranks = 64;           ///< a RankMask has a bit for each
-inline constexpr int max_ranks_of_kernels = 8; ///< most ranks of a node that our kernels support
+inline constexpr int max_ranks_of_kernels = 8; ///< most ranks per node that our kernels support
 inline constexpr int channels_per_scale = 128; ///< FP8: values that share a scale
 inline constexpr std::int32_t no_expert = -1;  ///< a choice that is masked
 
@@ -41,7 +41,7 @@ struct Shape {
     const std::int32_t local = expert - first_expert(rank);
     return expert >= 0 && local >= 0 && local < local_experts() ? local : no_expert;
   }
-  /// Rows that a rank can receive at most: each token once from every rank.
+  /// The most rows that a rank can receive: every token of every rank once.
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t max_rows() const { return n_ranks * max_tokens; }
 
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t scales_per_row() const {

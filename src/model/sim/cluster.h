@@ -70,8 +70,8 @@ struct Port {
   int number = 1;
   std::string device;
   double rate_GBps = 0; ///< rate in each direction, 10^9 bytes per second; 0: unknown, and unused
-  /// Part of the compute fabric and not excluded by the operator (wanted_ports(), as for topo's
-  /// loads): the even share is computed over these.
+  /// Whether it is a port of the compute fabric that the operator does not exclude (wanted_ports(),
+  /// as for topo's loads). The even share is computed over these ports.
   bool on_fabric = false;
 };
 
@@ -79,7 +79,7 @@ struct Port {
 struct NodeKind {
   std::vector<double> rate_GBps; ///< by port
   std::vector<std::vector<int>>
-      ports_of_pe; ///< by local PE; each carries an equal share of its bytes
+      ports_of_pe; ///< by local PE: its ports, each with an equal share of its bytes
 
   bool operator==(const NodeKind& other) const = default;
 };
@@ -118,8 +118,8 @@ struct ClusterRequest {
   std::vector<NicChange> changes;
 };
 
-/// Throws Error (usage): no NICs, a PE without a NIC, an unknown rate, a NIC that does not exist,
-/// invalid fabric parameters.
+/// Throws Error (usage): a number of nodes out of range, no GPU, no usable NIC, a PE without a NIC,
+/// an unknown rate, a NIC that does not exist, invalid fabric parameters.
 Cluster build_cluster(const Node& node, const ClusterRequest& request);
 
 /// "mlx5_0/1".

@@ -22,7 +22,7 @@ double stirling_rest(double k) {
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 * next) * next) / (k + 1);
 }
 
-/// Accumulates a cumulative distribution from 0 on.
+/// Accumulates the cumulative distribution from 0 on until it exceeds a random number.
 std::int64_t by_inversion(Random& random, std::int64_t n, double p) {
   const double odds = p / (1 - p);
   double chance = std::exp(static_cast<double>(n) * std::log1p(-p));
@@ -95,7 +95,8 @@ double falls(std::int32_t left, std::int32_t here, std::int32_t j, std::int32_t 
   return std::exp(choose(here, y) + choose(left - here, j - y) - choose(left, j));
 }
 
-/// chances[d]: d nodes are reached. Iterates over the nodes and the choices that are left.
+/// [d]: probability that a token reaches d nodes. Iterates over the nodes and the choices that are
+/// left.
 std::vector<double> nodes_reached(std::int32_t nodes, std::int32_t experts, std::int32_t top_k,
                                   double masked) {
   const std::int32_t here = experts / nodes;

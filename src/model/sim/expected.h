@@ -28,11 +28,11 @@ inline double uniform(Random& random) {
 /// 46, 1993), whose time does not depend on n.
 std::int64_t binomial(Random& random, std::int64_t n, double p);
 
-/// For uniform routing with the same number of experts on every node, in MoeMode::hybrid: then a
-/// token's set of nodes depends on its size alone, and every set of that size is equally likely. A
-/// draw first splits the tokens by how many nodes they reach, and then iterates over the nodes: of
-/// the tokens that still lack j of the remaining R nodes, Binomial(count, j / R) reach this one.
-/// That is the joint distribution of all counts, not only of each alone.
+/// For uniform routing with the same number of experts on every node, in MoeMode::hybrid: then all
+/// sets of nodes of the same size are equally likely to be those that a token reaches. A draw first
+/// splits the tokens by how many nodes they reach, and then iterates over the nodes: of the tokens
+/// that still lack j of the remaining R nodes, Binomial(count, j / R) reach this one. That is the
+/// joint distribution of all counts, not only of each alone.
 class NodeCounts {
 public:
   /// Whether the traffic satisfies these conditions.

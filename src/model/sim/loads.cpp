@@ -231,7 +231,8 @@ Loads node_to_node(const Cluster& cluster, int from, int to, bool same_block, do
   return loads;
 }
 
-/// By pair of nodes: pairs with the same kinds and leaf switches move the same bytes.
+/// Computes pairs of nodes, each sort of pair once: pairs with the same kinds and leaf switches
+/// move the same bytes.
 void add_all_to_all(double size_bytes, Loads& loads) {
   const Group& group = loads.group();
   const Cluster& cluster = *group.cluster;

@@ -41,7 +41,8 @@ public:
 
   /// `from` and `to` are ranks of the group. Between nodes, both NICs and, if their leaf switches
   /// differ, an uplink of each carry the bytes; within a node, the links of both GPUs do. A rank
-  /// with several NICs spreads its bytes evenly over them; its i-th NIC sends to the peer's i-th.
+  /// with several NICs spreads its bytes evenly over them; its i-th NIC sends to the peer's i-th
+  /// or, if their numbers of NICs differ, to all of the peer's.
   void add(int from, int to, double size_bytes);
   void add(const Loads& other, double times = 1);
   void clear();
@@ -66,11 +67,11 @@ public:
   std::vector<double> link_out, link_in; ///< by rank
 
 private:
-  /// One of a rank's NICs, as the vectors above number it and its leaf switch.
+  /// One of a rank's NICs: its index and that of its leaf switch in the vectors above.
   struct RankNic {
     std::uint32_t nic = 0, leaf = 0;
   };
-  /// Where a rank's bytes go; looked up for each pair of ranks in each step.
+  /// The NICs of a rank; looked up for each pair of ranks in each step.
   struct NicRange {
     std::uint32_t node = 0;
     std::uint32_t first = 0, count = 0; ///< range of `rank_nics`

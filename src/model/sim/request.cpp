@@ -52,7 +52,8 @@ void refuse_idle_flags(const Request& request) {
          "omit --num-tokens, --num-topk, --num-experts, --uneven and --masked");
 }
 
-/// The number of equal groups of whole nodes that share the experts evenly, nearest to `wanted`.
+/// The number of ranks of a group, nearest to `wanted`, with which equal groups of whole nodes
+/// share the experts evenly; nothing if there is none.
 std::optional<int> nearest_group(const Cluster& cluster, int experts, int wanted) {
   std::optional<int> nearest;
   for (int nodes = 1; nodes <= cluster.nodes; ++nodes) {

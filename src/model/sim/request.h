@@ -1,4 +1,4 @@
-// What to simulate, from options and flags.
+// What to simulate, as options and flags say.
 #pragma once
 
 #include <optional>
@@ -47,7 +47,8 @@ Traffic traffic_of(const Request& request, const Cluster& cluster,
 Traffic moved(Traffic traffic, const std::vector<ExpertMove>& moves);
 Effort effort_of(const Request& request, const Traffic& traffic);
 
-/// "given", then "optimal" (another mapping), then "what-if" if changes are requested.
+/// "given"; then "optimal", unless that is the given policy; then "what-if", if changes are
+/// requested.
 struct Variants {
   std::vector<std::string> names;
   std::vector<Cluster> clusters;

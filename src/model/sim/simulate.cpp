@@ -11,7 +11,8 @@ namespace shmemctl::sim {
 
 namespace {
 
-/// The kinds of a group's nodes in all clusters, and where its block of leaf switches begins.
+/// What decides the class of a group: the kinds of its nodes in all clusters and, if it spans
+/// several blocks of leaf switches, where it begins in its first block.
 std::vector<int> likeness(const std::vector<const Cluster*>& clusters, int first, int nodes) {
   const int block_nodes = clusters[0]->fabric.leaf_nodes;
   const bool one_block = first / block_nodes == (first + nodes - 1) / block_nodes;
@@ -220,11 +221,11 @@ std::vector<double> all_below(std::size_t groups, std::size_t n) {
 
 struct SortedClass {
   std::vector<double> samples; ///< ascending
-  std::vector<double> below;   ///< [i]: all groups are among the i smallest
+  std::vector<double> below;   ///< [i]: probability that all groups are among the i smallest
   std::size_t at = 0;
 };
 
-/// The mean of the largest, from the samples of each class without one block.
+/// The mean of the slowest group's time, from the samples of each class except those of one block.
 double mean_of_slowest(const std::vector<ClassResult>& classes, std::size_t skip_from,
                        std::size_t skip_to) {
   std::vector<SortedClass> all;

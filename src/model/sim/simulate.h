@@ -43,9 +43,9 @@ struct ClassResult {
   /// the mean of the steps.
   MoeLoads bytes;
   std::vector<double> out_error, in_error; ///< by NIC: standard error of the mean; or empty
-  /// By step; `step`: dispatch and combine together.
+  /// By step. `step_us`: dispatch and combine together.
   std::vector<double> dispatch_us, combine_us, step_us;
-  std::vector<double> peak_bytes; ///< by step; step: dispatch and combine together
+  std::vector<double> peak_bytes; ///< by step: the most bytes of a NIC in one direction, both calls
   /// The number of steps in which each resource limited the dispatch or the combine.
   std::map<Resource, int> slowest_dispatch, slowest_combine;
 };

@@ -87,7 +87,7 @@ OperationTime operation_of(const Result& result, const char* name,
   return time;
 }
 
-/// The step: dispatch, then combine. The longer of them determines the limit.
+/// The time of a step: dispatch, then combine. The longer one determines what limits the step.
 OperationTime step_of(const Result& result, const OperationTime& dispatch,
                       const OperationTime& combine) {
   const ClassResult* slowest = &result.classes.front();

@@ -38,7 +38,7 @@ struct Summary {
   const Result* result = nullptr;
   std::vector<NicBytes> nics; ///< all ports of the cluster, by node, then port
   std::size_t busiest = 0;    ///< index in `nics`
-  std::size_t alike = 0;      ///< how many carry as much as the busiest, itself included
+  std::size_t alike = 0;      ///< how many NICs carry as much as the busiest, itself included
   double even_bytes = 0;      ///< what each port of the fabric would send if all sent equally
   std::vector<OperationTime> operations; ///< the last one is the whole step
   /// Estimate for the slowest of all groups, if there are several.

@@ -12,10 +12,10 @@
 
 namespace shmemctl {
 
-/// No machine has more CPUs (Linux's limit is 8192); a text that names more is refused.
+/// No machine has as many CPUs (Linux's limit is 8192); a text with a higher number is refused.
 inline constexpr int max_cpus = 16384;
 
-/// CPU numbers from 0 to max_cpus - 1, kept as ranges: small for any input.
+/// A set of CPU numbers from 0 to max_cpus - 1, kept as ranges, so that it is small for any input.
 class CpuSet {
 public:
   /// CPUs `first` to `last`, both included.
@@ -69,8 +69,8 @@ std::string format_hwloc_bitmap(const CpuSet& cpus);
 
 struct CpuLayout {
   std::vector<CpuSet> cores; ///< physical cores: the CPUs (hardware threads) of each
-  std::map<int, int> numa;   ///< by CPU; a CPU that no node lists is missing
-  /// The node that contains all of these CPUs; empty if there is none.
+  std::map<int, int> numa;   ///< NUMA node by CPU; a CPU that no node lists is missing
+  /// The NUMA node that contains all of these CPUs; empty if there is none.
   std::optional<int> numa_of(const CpuSet& cpus) const;
 };
 /// From /sys/devices/system. A CPU whose siblings are unknown counts as a core.
@@ -81,9 +81,9 @@ struct PinRequest {
   CpuSet allowed;
   int numa = -1; ///< NUMA node on which it runs and has its memory; -1 if unknown
 };
-/// The CPU of each PE; -1 for a PE that may use none. A PE with a single core stays on it. The
-/// others get distinct physical cores as long as there are any (of their own NUMA node first), then
-/// distinct hardware threads, then they share.
+/// The CPU of each PE; -1 for a PE that may use none. A PE that may use one core only stays on it.
+/// The others get distinct physical cores as long as there are any (of their own NUMA node first),
+/// then distinct hardware threads, then they share.
 std::vector<int> plan_cpus(const std::vector<PinRequest>& requests, const CpuLayout& layout);
 
 /// "0,2,4-6" in the order written: by local rank. Empty if it is malformed or has no CPU, names

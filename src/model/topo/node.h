@@ -63,7 +63,7 @@ struct NumaNode {
 struct PcieLink {
   Fact<double> speed_GTps;     ///< now: 2.5, 5, 8, 16, 32, 64
   Fact<int> width;             ///< lanes now
-  Fact<double> max_speed_GTps; ///< what the device can do
+  Fact<double> max_speed_GTps; ///< maximum of the device
   Fact<int> max_width;
 };
 
@@ -198,14 +198,15 @@ struct Node {
   std::vector<std::string> remarks;
 };
 
-/// Sorts GPUs by PCI bus id, renumbers them, and puts RDMA devices before other NICs (keeping each
-/// group's order), and permutes `recorded` accordingly. Every reader calls it last.
+/// Sorts GPUs by PCI address, if all have one, renumbers them, and puts RDMA devices before other
+/// NICs (keeping each group's order), and permutes `recorded` accordingly. Every reader calls it
+/// last.
 void normalize(Node& node);
 
 /// Equality of everything but the origins of facts, `format`, `notes`, `remarks`, and what only the
 /// live machine has: versions of the driver, of CUDA and of VBIOS.
 bool same_model(const Node& left, const Node& right);
-/// For test failures: describes the first difference; "" if same_model.
+/// For test failures: the path of the first field that differs; "" if same_model().
 std::string first_difference(const Node& left, const Node& right);
 
 /// PCI vendor ids and class codes.
@@ -215,15 +216,15 @@ inline constexpr std::uint16_t amazon = 0x1d0f, broadcom_nic = 0x14e4;
 bool is_bridge(std::uint32_t class_code);                         ///< 0x0604xx
 bool is_network(std::uint32_t class_code);                        ///< 0x02xxxx
 bool is_nvswitch(std::uint32_t class_code, std::uint16_t vendor); ///< 0x0680 of NVIDIA
-/// A GPU as compute device: NVIDIA or AMD with class 0x0300, 0x0302, 0x0380 or 0x1200, or Intel.
-/// Intel's 0x0300 (integrated graphics) and other vendors' (BMC) VGA are not.
+/// A GPU as compute device: NVIDIA or AMD with class 0x0300, 0x0302, 0x0380 or 0x1200, or Intel
+/// with one of these except for 0x0300 (integrated graphics). VGA of other vendors (BMC) is none.
 bool is_gpu(std::uint32_t class_code, std::uint16_t vendor);
 const char* gpu_vendor(std::uint16_t vendor); ///< "nvidia", "amd", "intel", ""
 } // namespace pci_ids
 
-/// Describes what is wrong with the node's indices, counts or sizes; "" if it is valid: parents
-/// come first and are bridges, every index exists, counts lie in the range of the thing they count,
-/// the recorded matrix has a row and a column per device, nothing exceeds topo_limits.
+/// Describes what is wrong with the node's indices, counts or sizes; "" if it is valid. Then
+/// parents come first and are bridges, every index exists, counts lie in the range of the thing
+/// they count, the recorded matrix has a row and a column per device, nothing exceeds topo_limits.
 std::string shape_problem(const Node& node);
 
 /// The link layer implied by a device's name, for sources that have names only: rdma-core's

@@ -110,7 +110,7 @@ Node node_from_fields(const NodeFields& from, const std::string& subject,
 
 namespace shmemctl::nccl {
 
-/// No attribute that we write is longer: NCCL reads values into 256 bytes.
+/// The longest value of an attribute that we write: NCCL reads values into 256 bytes.
 inline constexpr std::size_t max_value_bytes = 240;
 
 /// The elements, one per line, that turn `plain` (what reading NCCL's own elements gives) into

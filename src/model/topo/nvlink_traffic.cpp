@@ -16,7 +16,7 @@ using Count = Fact<std::uint64_t>;
 /// 2^53 bytes: no run moves that much over one link, and the sum over all links fits in 64 bits.
 constexpr std::uint64_t max_KiB = std::uint64_t{1} << 43;
 
-/// The step of a counter in KiB.
+/// The increase of a counter between two readings, in KiB.
 Count step(const Count& before, const Count& after) {
   if (!before || !after)
     return unknown<std::uint64_t>(before ? after.origin : before.origin);
@@ -67,7 +67,8 @@ Count in_bytes(const Count& KiB) {
   return KiB ? known(*KiB * nvlink_counter_step_bytes, KiB.origin) : KiB;
 }
 
-/// Tolerance: less than one step per link, plus the traffic between two queries.
+/// Whether the two values agree, except for less than one step per link and the traffic between two
+/// queries.
 bool agree(std::uint64_t sum_KiB, std::uint64_t total_KiB, std::size_t links) {
   const auto [least, most] = std::minmax(sum_KiB, total_KiB);
   return most - least <= links + 1 + most / 100;

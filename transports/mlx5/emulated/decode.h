@@ -41,8 +41,8 @@ struct DecodedWqe {
   std::array<WqePiece, max_pieces> pieces;
 };
 
-/// Decodes the WQE in `words`, whose length must be the DS count in its control segment, at
-/// least 1. Inline pieces point into `words`. Never reads outside of `words`, whatever the bytes
+/// Decodes the WQE in `words`: two words for each DS that its control segment counts, which is at
+/// least one. Inline pieces point into `words`. Never reads outside of `words`, whatever the bytes
 /// are.
 Outcome decode_wqe(std::span<const std::uint64_t> words, DecodedWqe& wqe);
 

@@ -29,7 +29,8 @@ class Executor {
 public:
   virtual ~Executor() = default;
 
-  /// Checks the key, range and access. Returns the outcome that a deferred operation would have.
+  /// Checks the key, range and access of an operation that is executed later, and returns the
+  /// failure that it would have.
   virtual Outcome check(const RaddrSegment& remote, std::uint64_t size_bytes,
                         unsigned access) const = 0;
   /// Writes the pieces to contiguous memory of the peer; `size_bytes` in total, at least 1.
@@ -93,7 +94,7 @@ public:
   /// Adds memory that the peer has registered, a part of one of its regions. If the QP is in use,
   /// the HCA must be held (EmulatedHca::hold()).
   void add(const KeyWindow& window) { keys_.add(window); }
-  /// Whether the peer has registered memory under this key.
+  /// Whether memory of the peer has been added under this key.
   bool knows(std::uint32_t rkey) const { return keys_.knows(rkey); }
 
   Outcome check(const RaddrSegment& remote, std::uint64_t size_bytes,

@@ -165,7 +165,8 @@ private:
   MappingScore target_;
 };
 
-/// The sum over PEs of the farthest used NIC: comparable between mappings of different length.
+/// The sum over PEs of the distance of the farthest NIC: comparable between mappings with different
+/// numbers of NICs per PE.
 long total_distance(const Mapping& mapping) {
   long total = 0;
   for (const PeMapping& pe : mapping.pes) {

@@ -22,26 +22,27 @@ Findings check_node(const Node& node);
 /// Findings about the mapping and the settings: nic-hotspot, nic-idle, nic-far, mapping-collapse,
 /// mapping-ignored, mapping-not-pinned, mapping-order, mapping-count, mapping-duplicate,
 /// mapping-malformed, hca-unknown, port-unknown, nic-not-rdma (a list names one), nic-off-fabric (a
-/// PE is on a NIC of another network than most), mapping-empty (a list, a prefix or a transport
-/// leaves no device), remote-transport-unknown, nvshmem-version-unknown, nic-without-gpu. Most
-/// severe first, then by id. Variables in a fix were tried on the model (with_tried_fixes()); they
-/// contain only known NIC names. Only mapping-unknown if the source is insufficient to determine
-/// the mapping.
+/// PE's NIC is not on the network of the compute fabric), mapping-empty (a list, a prefix or a
+/// transport leaves no device), remote-transport-unknown, nvshmem-version-unknown, nic-without-gpu.
+/// Most severe first, then by id. Variables in a fix were tried on the model (with_tried_fixes());
+/// they contain only known NIC names. Only mapping-unknown if the source is insufficient to
+/// determine the mapping.
 Findings check_mapping(const Node& node, const Mapping& mapping);
 
 /// Environment lines that give the optimal mapping.
 struct Advice {
   World world = World::node;
   std::string library;            ///< "nvshmem", "nccl", "ucx"
-  std::vector<std::string> lines; ///< `export NAME=value`, or one per local rank
-  std::string note;               ///< why one per rank is needed, or why it cannot be expressed
+  std::vector<std::string> lines; ///< `unset ...`, `export NAME=value`, or lines_per_rank()
+  std::string note;               ///< a remark, such as why each rank needs lines of its own
   /// nvshmem only: the variables per local rank, so that a simulation can confirm them.
   std::vector<NvshmemSettings> settings_per_rank;
 };
 /// For NVSHMEM one per world, each confirmed by simulation: no setting if the default is optimal,
-/// else NVSHMEM_HCA_PE_MAPPING, else NVSHMEM_NETDEVS_POLICY, else one NVSHMEM_HCA_LIST per local
-/// rank; no lines if none of them works. For NCCL and UCX one each, valid in every world. Empty if
-/// a PE has no NIC, or one whose name is unknown.
+/// else an NVSHMEM_HCA_LIST that excludes storage and management NICs, else NVSHMEM_HCA_PE_MAPPING,
+/// else NVSHMEM_NETDEVS_POLICY, else one NVSHMEM_HCA_LIST per local rank; no lines if none of them
+/// works. For NCCL and UCX one each, valid in every world. Empty if a PE has no NIC, or one whose
+/// name is unknown.
 std::vector<Advice> advise(const Node& node, const Mapping& optimal);
 
 } // namespace shmemctl

@@ -160,7 +160,7 @@ private:
     });
   }
 
-  /// A name that matches nothing: an error, unless it was to be excluded anyway.
+  /// A name that matches nothing is an error, unless the list is one of devices to exclude.
   Severity severity_of_unmatched() const {
     return table().list.exclude ? Severity::warning : Severity::error;
   }
@@ -332,7 +332,7 @@ private:
           "make the counts add up to the PEs of a node", {}, true);
   }
 
-  /// Pinned PEs that wrap around to the first device, and could not do better.
+  /// Whether pinned PEs begin again at the first device, and no other mapping would be better.
   bool repeats_well(std::size_t rows, std::size_t pes) const {
     return pins() && pes % rows == 0 &&
            at_least_as_good(score(node_, mapping_), score(node_, optimal_));

@@ -131,7 +131,7 @@ private:
     return gpu_nic_distance(node_, mapping_.pes[static_cast<std::size_t>(pe)].gpu, nic);
   }
 
-  /// True if one of the port's PEs is known to be as close to the idle port.
+  /// True if one of the hot port's PEs is known to be as close to the idle port.
   bool equally_near(const NicLoad& hot, const NicUse& idle) const {
     return std::any_of(hot.pes.begin(), hot.pes.end(), [&](int pe) {
       const Distance here = distance_of(pe, hot.nic);
@@ -182,7 +182,7 @@ private:
     return ports.size() > 1;
   }
 
-  /// Each rank chose alone, so it could not take the others' choices into account.
+  /// Whether the cause is that each rank chose alone, without knowing the others' choices.
   bool is_collapse(const std::vector<NicUse>& near) const {
     const bool alone = mapping_.request.policy == Policy::nvshmem &&
                        mapping_.request.world == World::deepep_ht && has_table_of_several_ports();
@@ -310,8 +310,8 @@ private:
     return words.empty() ? "of another kind" : join(words, ", ");
   }
 
-  /// A PE on another network than most PEs: with another link layer, it cannot reach the others at
-  /// all.
+  /// PEs whose NIC is on another network than the compute fabric: with another link layer, they
+  /// cannot reach the other PEs at all.
   void report_off_fabric() {
     std::vector<std::string> subjects;
     std::vector<std::string> words;

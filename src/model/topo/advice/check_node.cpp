@@ -131,7 +131,8 @@ Findings check_numa(const Node& node) {
   const auto cpu_nodes =
       std::count_if(node.numa_nodes.begin(), node.numa_nodes.end(),
                     [](const NumaNode& numa_node) { return numa_node.kind == NumaKind::cpu; });
-  // With a single NUMA node it does not matter, and a recorded matrix has the distances already.
+  // With a single NUMA node, unknown NUMA nodes of devices do not matter; a recorded matrix has the
+  // distances already.
   if (cpu_nodes == 1 || node.recorded)
     return {};
   std::vector<std::string> names;
@@ -658,7 +659,7 @@ std::map<PeerGroup, std::vector<PortRef>> peer_groups(const Node& node) {
   return groups;
 }
 
-/// Their most frequent rate; in a tie the higher one.
+/// The most frequent rate of these ports; in a tie the higher one.
 double usual_rate_Gbps(const std::vector<PortRef>& peers) {
   std::map<double, int> counts;
   for (const PortRef& ref : peers)
@@ -721,7 +722,7 @@ std::string better_source(const Node& node) {
            "that host";
   if (node.format == "hwloc-xml" || node.format == "report")
     return "run shmemctl topo on that host: it queries the kernel and the GPU driver";
-  // for a copy, `doctor` would examine the machine on which the copy is read
+  // For a copy, `doctor` would examine the machine on which the copy is read.
   if (node.format == "sysroot")
     return "run shmemctl doctor on that host, or record it again as root: sudo shmemctl gather -o "
            "node.tar.zst";

@@ -20,7 +20,8 @@ void withhold_unknown_names(const Node& node, Findings& findings);
 /// mapping-duplicate, mapping-malformed, mapping-empty, hca-unknown, port-unknown, nic-not-rdma,
 /// remote-transport-unknown, nvshmem-version-unknown. Nothing for other policies.
 Diagnoses check_lists(const Node& node, const Mapping& mapping, const Mapping& optimal);
-/// Traffic: nic-hotspot, nic-idle, nic-far, nic-off-fabric, mapping-collapse, mapping-duplicate.
+/// The loads of NICs: nic-hotspot, nic-idle, nic-far, nic-off-fabric, mapping-collapse,
+/// mapping-duplicate.
 Diagnoses check_loads(const Node& node, const Mapping& mapping, const Mapping& optimal);
 
 /// NICs that are not for GPUs' traffic: nic-without-gpu.

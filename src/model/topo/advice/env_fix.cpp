@@ -162,7 +162,7 @@ bool before(const NicUse& left, const NicUse& right) {
   return std::pair(left.nic, left.port) < std::pair(right.nic, right.port);
 }
 
-/// True if PE i has row i modulo `rows`, and the rows are ascending.
+/// True if PE i has row i modulo `rows`, and the rows are in ascending order.
 bool repeats_rising_rows(const std::vector<NicUse>& choice, std::size_t rows) {
   for (std::size_t pe = 0; pe < choice.size(); ++pe) {
     if (pe < rows && pe > 0 && before(choice[pe], choice[pe - 1]))
@@ -299,7 +299,8 @@ EnvChange joined(EnvChange first, const EnvChange& second) {
   return first.add(second);
 }
 
-/// Selects a transport that NVSHMEM knows; one empty change if the request has one.
+/// Changes that select a transport that NVSHMEM knows; a single empty change if the request names
+/// such a transport.
 std::vector<EnvChange> remote_transport_changes(const MappingRequest& request) {
   const NvshmemSettings settings = settings_in(request.world, request.nvshmem);
   if (settings.unknown_transport.empty())
@@ -315,7 +316,7 @@ std::vector<EnvChange> remote_transport_changes(const MappingRequest& request) {
   return changes;
 }
 
-/// For IBGDA and IBDEVX, which skip devices by their names.
+/// Changes of HCA_PREFIX, for IBGDA and IBDEVX, which skip devices by their names.
 std::vector<EnvChange> prefix_changes(const Node& node, const MappingRequest& request,
                                       const Mapping& optimal) {
   std::vector<EnvChange> changes = {{}};

@@ -26,7 +26,7 @@ public:
   EnvChange& add(const EnvChange& other);
 
   bool empty() const { return variables_.empty(); }
-  /// Whether both set the same variable to different values.
+  /// Whether both change the same variable in different ways.
   bool contradicts(const EnvChange& other) const;
 
   /// The request of a job whose ranks have this environment. Variables that do not affect the
@@ -47,8 +47,8 @@ private:
   std::vector<std::pair<std::string, Values>> variables_; ///< in the order of first use
 };
 
-/// The word quoted for bash, if it contains anything but letters, digits and _ . , : ^ = -. Device
-/// names may come from untrusted files.
+/// The word, quoted for bash if it is empty or contains anything but letters, digits and _ . , : ^
+/// = -. Device names may come from untrusted files.
 std::string shell_word(const std::string& text);
 
 /// Per PE "mlx5_0:1", or "mlx5_0:1,mlx5_1:1"; "" for a PE without NICs.
@@ -76,10 +76,10 @@ std::string common_prefix(const Node& node, const Mapping& mapping);
 std::vector<EnvChange> transport_changes(const Node& node, const MappingRequest& request,
                                          const Mapping& optimal);
 
-/// Complete sets of settings, the smallest change first: each of transport_changes() with no lists,
-/// without storage and management NICs, with pinned PEs, with NETDEVS_POLICY over all GPUs of the
-/// node, and with a list per local rank. For NCCL one list per local rank. None is confirmed:
-/// simulate one before printing it.
+/// Complete sets of settings, the smallest change first. Each of transport_changes() is combined
+/// with: no lists, a list that excludes storage and management NICs, pinned PEs, NETDEVS_POLICY
+/// over all GPUs of the node, a list per local rank. For NCCL one list per local rank. None is
+/// confirmed: simulate one before printing it.
 std::vector<EnvChange> mapping_plans(const Node& node, const MappingRequest& request,
                                      const Mapping& optimal);
 

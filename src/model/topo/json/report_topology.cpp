@@ -52,7 +52,8 @@ private:
     return value;
   }
 
-  /// Index in Node::pci of the member `pci`, -1 if it is unknown.
+  /// Index in Node::pci of the device that the member `pci` names, which is added if it is new; -1
+  /// if the address is unknown.
   int pci_entry(const Reader& reader, const Fact<int>& numa) {
     Fact<PciAddress> address;
     reader("pci", address);

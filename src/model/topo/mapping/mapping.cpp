@@ -1,4 +1,4 @@
-// Which NICs each PE uses: the policies, the request, the result, and its JSON.
+// Which NICs each PE uses: the policies, the request, and the result.
 #include "src/model/topo/mapping/mapping.h"
 
 #include <algorithm>
@@ -138,7 +138,8 @@ Mapping map_by_policy(const Node& node, const MappingRequest& request) {
   return map_nvshmem(node, request);
 }
 
-/// A NIC that is missing in the source may be nearer than those that it lists.
+/// A mapping without NICs, since one that the source does not list may be nearer than those that it
+/// lists.
 Mapping with_hidden_nics(const Node& node, const MappingRequest& request) {
   Mapping mapping;
   mapping.request = request;
@@ -177,7 +178,7 @@ PathClass nvshmem_path_class(const std::string& gpu_path, const std::string& nic
   }
   if (score <= 3)
     return numa_equal ? PathClass::node : PathClass::sys;
-  // Precedes PIX: a GPU at most four levels deep can never be PIX.
+  // Is checked before PIX: a GPU at most four levels deep can never be PIX.
   if (score == 4)
     return PathClass::phb;
   return score == depth - 1 ? PathClass::pix : PathClass::pxb;

@@ -1,4 +1,4 @@
-// Which NICs each PE uses: the policies, the request, the result, and its JSON.
+// Which NICs each PE uses: the policies, the request, and the result.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace shmemctl {
 enum class Policy { nvshmem, nccl, optimal };
 const char* to_string(Policy policy);
 
-/// Which PEs of the node share one NVSHMEM world.
+/// Which PEs of the node are in one NVSHMEM world.
 enum class World {
   node,      ///< all PEs of a node
   deepep_ht, ///< DeepEP's high-throughput mode: each local rank alone (npes_node = 1)
@@ -36,7 +36,8 @@ struct MappingRequest {
 NvshmemSettings settings_in(World world, NvshmemSettings settings);
 
 /// The GPU of each PE: as in `gpu_list` if it is given, else GPU i modulo the number of GPUs for PE
-/// i. `pes` < 0 means one PE per listed GPU. A node without GPUs gives PEs with GPU -1.
+/// i. `pes` < 0 means one PE per GPU of `gpu_list` or, if that is empty, of the node. A node
+/// without GPUs gives PEs with GPU -1.
 std::vector<int> assign_gpus(const Node& node, int pes, const std::vector<int>& gpu_list);
 
 struct NicUse {
@@ -51,8 +52,8 @@ struct PeMapping {
   std::vector<NicUse> nics; ///< what the policy chose, in its order, including duplicates
   /// How many of the NICs carry traffic: the first only, unless the transport uses all.
   int used = 0;
-  std::string chosen_by; ///< "distance", "NVSHMEM_ENABLE_NIC_PE_MAPPING", "nccl", ...
-  std::string reason;    ///< why it has no NIC; else ""
+  std::string chosen_by; ///< "distance", "ENABLE_NIC_PE_MAPPING", "only device", "nccl", ...
+  std::string reason;    ///< why it has no NIC, or what was assumed about the distances; else ""
 };
 struct NicLoad {
   int nic = 0;
@@ -77,7 +78,7 @@ struct Mapping {
 /// port 1, active.
 std::vector<NicUse> usable_ports(const Node& node);
 /// The usable ports of the compute fabric (PortRole::compute; see port_roles() for the rule). Not
-/// empty if any port is usable. `nccl` and `optimal` choose from these ports.
+/// empty if any port is usable. `nccl` chooses from these ports, `optimal` from wanted_ports().
 std::vector<NicUse> fabric_ports(const Node& node);
 
 Mapping map_nics(const Node& node, const MappingRequest& request);

@@ -81,7 +81,8 @@ json list_json(const DeviceTable& table) {
   return object;
 }
 
-/// The keys that only NVSHMEM's rules have: the release, the table of devices, the lists.
+/// Adds the keys that only NVSHMEM's policy fills: version, version_source, generation, table,
+/// exclusions, list.
 void put_nvshmem(json& object, const Node& node, const Mapping& mapping) {
   object["version"] = to_string(mapping.request.nvshmem.version);
   if (const std::string& source = mapping.request.nvshmem.version_source; !source.empty())

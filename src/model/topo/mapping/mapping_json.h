@@ -10,8 +10,8 @@
 namespace shmemctl {
 
 /// The documented keys (policy, version, world, pes, nics), and generation, load_factor, table,
-/// exclusions, list, advice. What is unknown or does not apply is null, with the reason in
-/// `<key>_reason`.
+/// exclusions, list, advice; version_source only if nobody asked for a release. What is unknown or
+/// does not apply is null, with the reason in `<key>_reason`.
 nlohmann::json mapping_json(const Node& node, const Mapping& mapping,
                             const std::vector<Advice>& advice);
 

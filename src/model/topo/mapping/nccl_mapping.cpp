@@ -3,10 +3,10 @@
 //
 // Followed: a GPU's local nets are those with the best path. Its local GPUs are those to which the
 // first local net is nearest. The GPU uses (local nets / local GPUs) nets, rounded up, one per
-// channel, in order from the net with this index: its device number modulo the number of local
-// GPUs, with mirrored bits if the number of local nets is a power of two.
-// Path types are NCCL's: it models one CPU per NUMA node and no host bridges, so that NODE is the
-// same to it as PHB.
+// channel, in order. The index of the first one is the GPU's device number modulo the number of
+// local GPUs, with its bits reversed if the number of local nets is a power of two. Path types are
+// NCCL's: it models one CPU per NUMA node and no host bridges, so that NODE is the same to it as
+// PHB.
 //
 // Not followed: NCCL compares the bandwidth of the whole path before its type, by a table of CPU
 // interconnects; here only the compute fabric's ports compete, which share one rate. Nets reached
@@ -56,7 +56,7 @@ std::vector<std::size_t> best_of(const std::vector<NcclPath>& paths) {
   return best;
 }
 
-/// The lowest bits of `value` in reverse order, for `power_of_two` values.
+/// The lowest log2(`power_of_two`) bits of `value`, in reverse order.
 std::size_t mirrored(std::size_t value, std::size_t power_of_two) {
   std::size_t result = 0;
   for (std::size_t low = 1, high = power_of_two >> 1; low < power_of_two; low <<= 1, high >>= 1)

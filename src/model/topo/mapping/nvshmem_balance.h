@@ -13,15 +13,15 @@ using RowChoice = std::vector<std::vector<int>>;         ///< per PE the rows in
 /// 1.0 and 1.1: each PE takes its nearest row, the lowest index among equally near ones.
 RowChoice choose_nearest(const ClassMatrix& classes);
 
-/// 2.0 to 2.3: PE by PE, preferring a row that fewer PEs use if it is as near, or no farther than
+/// 2.0 to 2.3: PE by PE. A row that fewer PEs use is preferred if it is as near, or no farther than
 /// PXB.
 RowChoice choose_greedy(const ClassMatrix& classes);
 
 /// How the releases with a pair list and a balancing pass differ.
 struct BalanceRules {
   int slots_per_pe = 1; ///< rows of the device table that each PE gets
-  /// 2.4.1: balancing scans the pairs of all PEs, so that a PE can move to a row because of another
-  /// PE's class to it.
+  /// 2.4.1: balancing scans the pairs of all PEs, so that a PE can move to a row because of the
+  /// class that another PE has to that row.
   bool scans_other_pes = false;
   /// 2.11 to 3.4.5: balancing confuses the number of a slot, counted over all PEs, with the number
   /// of a PE.

@@ -27,7 +27,7 @@ struct HcaListProblem {
 };
 
 struct HcaList {
-  bool exclude = false; ///< began with ^ (meaningful for HCA_LIST only)
+  bool exclude = false; ///< the list began with ^ (has a meaning for HCA_LIST only)
   std::vector<HcaListEntry> entries;
   std::vector<HcaListProblem> problems;
 };
@@ -67,11 +67,11 @@ std::vector<NvshmemVersion> representative_versions();
 bool is_newer_than_known(const NvshmemVersion& version);
 
 enum class NvshmemTransport { none, ibrc, ibdevx, ibgda, libfabric, ucx };
-/// The transport of a value of REMOTE_TRANSPORT, as parse_remote_transport() returns it; empty for
-/// any other value.
+/// The transport of a value of REMOTE_TRANSPORT as parse_remote_transport() returns it;
+/// NvshmemTransport::none for any other value.
 NvshmemTransport transport_of_name(std::string_view name);
 
-/// The variables that matter, as values.
+/// The values of the variables that affect the mapping.
 struct NvshmemSettings {
   NvshmemVersion version;
   /// Origin of the version if nobody asked for it: "loaded by PID 4000".
@@ -85,7 +85,8 @@ struct NvshmemSettings {
   bool ibgda_multi_port = false;
   bool disable_data_direct = false;
   std::string netdevs_policy = "AUTO"; ///< since 3.7
-  /// libfabric was taken because no transport is set and ibrc, NVSHMEM's default, has no device.
+  /// Whether `transport` is libfabric because none is set and ibrc, NVSHMEM's default, has no
+  /// device.
   bool libfabric_assumed = false;
 };
 
@@ -153,7 +154,7 @@ std::vector<std::vector<int>> choose_rows(ReleaseFamily family, int table_size,
 /// Since 3.7 with NETDEVS_POLICY=EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE: the same algorithm
 /// over all GPUs of the node; each PE then gets the rows of its GPU.
 /// @param classes_of_gpus [gpu][row] for every GPU of the node, by bus-id string
-/// @param gpu_of_pe       index into it
+/// @param gpu_of_pe       index into `classes_of_gpus`
 std::vector<std::vector<int>>
 choose_rows_exclusive(int table_size, const std::vector<std::vector<PathClass>>& classes_of_gpus,
                       const std::vector<int>& gpu_of_pe, bool enable_nic_pe_mapping);

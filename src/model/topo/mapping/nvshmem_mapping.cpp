@@ -233,7 +233,8 @@ private:
     return result;
   }
 
-  /// The PEs that choose together: those with a GPU, all of the node, or each alone.
+  /// The groups of PEs that choose together: all PEs of the node that have a GPU, or each of them
+  /// alone.
   std::vector<std::vector<int>> worlds() const {
     std::vector<std::vector<int>> worlds;
     for (const PeMapping& pe : mapping_.pes) {
@@ -253,7 +254,7 @@ private:
     return *cached;
   }
 
-  /// One row of the class matrix: to each row of the device table.
+  /// One row of the class matrix: the GPU's classes to each row of the device table.
   std::vector<PathClass> classes_to_rows(int gpu) {
     const GpuClasses& classes = classes_of(gpu);
     std::vector<PathClass> to_rows;

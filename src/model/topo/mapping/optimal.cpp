@@ -1,4 +1,5 @@
-// The mapping that minimises distance and then load: a minimum-cost flow.
+// The mapping that minimises the load of the busiest NIC and then the distance: a minimum-cost
+// flow.
 #include "src/model/topo/mapping/optimal.h"
 
 #include <algorithm>
@@ -126,7 +127,7 @@ void MinCostFlow::freeze(int edge) {
 
 namespace {
 
-/// PEs on the left, ports on the right, every port open to every PE.
+/// PEs on the left, ports on the right, and an edge from every PE to every port.
 class Assignment {
 public:
   Assignment(const Node& node, const std::vector<int>& gpus, const std::vector<NicUse>& ports,

@@ -1,4 +1,4 @@
-// The mapping that minimises distance and then load: a minimum-cost flow.
+// The minimum-cost flow that finds the best mapping.
 #pragma once
 
 #include <cstdint>

@@ -280,7 +280,7 @@ public:
     });
   }
 
-  /// Whether some GPU has no nearer NIC among `others`, or shares a switch with it.
+  /// Whether the NIC shares a switch with a GPU, or some GPU has no nearer NIC among `others`.
   bool serves_a_gpu(int nic, const std::set<int>& others) const {
     const std::vector<int>& ranks = ranks_[static_cast<std::size_t>(nic)];
     if (ranks.empty() || is_below_a_gpus_switch(nic))

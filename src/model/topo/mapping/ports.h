@@ -23,7 +23,7 @@ std::vector<NicUse> wanted_ports(const Node& node, const MappingRequest& request
 /// list excludes nothing for NCCL.
 MappingRequest optimal_request(MappingRequest request);
 
-/// The port in the model, or nullptr if the source does not report ports.
+/// The port in the model, or nullptr if the source does not report it.
 const NicPort* find_port(const Node& node, int nic, int port);
 
 /// The link layer according to the kernel or, failing that, the device's name: rdma-core names
@@ -39,11 +39,12 @@ int distance_rank(const Distance& distance);
 /// True if both NUMA nodes are known and differ.
 bool crosses_numa(const Node& node, int gpu, int nic);
 
-/// NICs that carry traffic for each PE: 1, or with IBGDA over several NICs max(1, ports / PEs).
+/// The number of NICs that carry traffic for each PE: 1, or max(1, ports / PEs) with IBGDA over
+/// several NICs; 0 without ports or PEs.
 int nics_per_pe(const NvshmemSettings& settings, std::size_t pes, std::size_t ports);
 
-/// What `optimal` minimises, in this order, within wanted_ports(); only NICs that carry traffic
-/// count.
+/// The quality of a mapping; only NICs that carry traffic count. `optimal` minimises the first
+/// three members, in this order, within wanted_ports().
 struct MappingScore {
   double worst_load = 0;        ///< load of the busiest (NIC, port)
   std::int64_t distance = 0;    ///< sum of distance_rank()
@@ -54,8 +55,8 @@ struct MappingScore {
   bool operator==(const MappingScore&) const = default;
 };
 MappingScore score(const Node& node, const Mapping& mapping);
-/// True if `left` has no more PEs without a NIC and no more NICs off the fabric than `right`, and
-/// is lexicographically not worse.
+/// True if `left` is not worse than `right`. Compares lexicographically: without_nic, off_fabric,
+/// worst_load, distance, crossings.
 bool at_least_as_good(const MappingScore& left, const MappingScore& right);
 
 enum class PortRole {
@@ -90,11 +91,11 @@ std::vector<RatedPort> port_roles(const Node& node);
 /// True if the driver, the PCI vendor or the name identifies the NIC as an EFA.
 bool is_efa_device(const Node& node, int nic);
 
-/// A sysfs path with the content of its numa_node file: -1 if unknown or missing.
+/// A device's sysfs path, and the content of its numa_node file: -1 if unknown or missing.
 struct SysfsLocation {
   std::string path; ///< "" if the device has none, or the source gives no PCI address
   int numa = -1;
-  std::string doubt; ///< why NVSHMEM may read another path; else ""
+  std::string doubt; ///< why the path that NVSHMEM reads may be another one; else ""
 };
 SysfsLocation gpu_location(const Node& node, int gpu);
 /// @param data_direct  of the NIC's data-direct function, if it has one

@@ -31,8 +31,8 @@ struct VersionDifference {
 /// transport.
 std::vector<NvshmemVersion> compared_versions(const NvshmemSettings& settings);
 
-/// The result of each of them for the same request; equal results (same NICs and ports in the same
-/// order, the same number of them used) are grouped, in the order of their oldest release.
+/// The result of each of these releases for the same request; equal results (same NICs and ports in
+/// the same order, the same number of them used) are grouped, in the order of their oldest release.
 std::vector<VersionDifference> compare_versions(const Node& node, const MappingRequest& request);
 
 } // namespace shmemctl

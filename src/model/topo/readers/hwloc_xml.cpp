@@ -214,7 +214,7 @@ std::optional<Matrix> parse_matrix(const XmlElement& element) {
   return matrix;
 }
 
-/// The kind of an object in a matrix.
+/// What an object in a matrix is.
 struct End {
   LinkTarget kind = LinkTarget::unknown;
   int gpu = -1;
@@ -263,7 +263,8 @@ std::optional<long long> nvlink_MBps(const Fact<std::uint16_t>& device) {
   }
 }
 
-/// False if a count is unknown.
+/// Adds the links in a row of the matrix to the GPU. Returns false, and adds none, if the number of
+/// links to one object is unknown.
 bool add_row(Tree& tree, const Matrix& matrix, std::size_t row,
              const std::map<std::string, End>& to, int gpu_index) {
   Gpu& gpu = tree.node.gpus[static_cast<std::size_t>(gpu_index)];
@@ -354,7 +355,7 @@ const OsDevice* netdev_of(const std::vector<const OsDevice*>& netdevs, int port,
     if (!matches)
       continue;
     if (found != nullptr)
-      return nullptr; // two objects claim the address
+      return nullptr; // two network devices claim the port
     found = netdev;
   }
   return found;

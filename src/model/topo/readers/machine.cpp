@@ -116,7 +116,8 @@ void merge_gpu(const NvmlGpu& from, Gpu& to, Node& node) {
                          " are unknown: " + from.links.origin);
 }
 
-/// A driver that does not report the kind of the other end still reports its address.
+/// Finds the targets of links by their addresses, since a driver that does not report the kind of
+/// the other end still reports its address.
 void resolve_targets(const PciTree& pci, Node& node) {
   const auto target_at = [&pci, &node](const PciAddress& address) {
     const int entry = pci.find(address);

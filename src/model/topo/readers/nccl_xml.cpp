@@ -29,8 +29,8 @@ int count_of(const XmlElement& element, const std::string& subject) {
   return static_cast<int>(*count);
 }
 
-/// NCCL's class codes: 0x0680 is an NVSwitch, 0x03 and 0x12 a GPU, 0x068001 and 0x0601 a CPU
-/// (POWER).
+/// NCCL's class codes: 0x0680 is an NVSwitch, 0x03 and 0x12 a GPU, 0x0600 a CPU, and so are
+/// 0x068001 and 0x0601 (POWER).
 LinkTarget target_of(const XmlElement& element, const std::string& subject) {
   const Fact<std::uint32_t> target =
       hexadecimal<std::uint32_t>(subject, element, "tclass", 0xffffff);
@@ -418,8 +418,8 @@ private:
                          : known(format_cpulist(*cpus), line_of(cpu) + ", affinity");
   }
 
-  /// NCCL groups by NUMA node; bus numbers of host bridges are not in the file, so they are
-  /// numbered here.
+  /// NCCL groups by NUMA node. The bus numbers of host bridges are not in the file, so the host
+  /// bridges are numbered here.
   void add_host_bridge(const CpuContext& context) {
     HostBridge bridge;
     bridge.domain = static_cast<std::uint32_t>(context.host_bridge / 256);

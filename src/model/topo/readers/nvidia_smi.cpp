@@ -477,7 +477,7 @@ private:
     return one.line > 0 && (one.distance.path || other.line == 0) ? one.distance : other.distance;
   }
 
-  /// "3 distances ... (GPU0-NIC1 in line 2, GPU1-NIC1 in line 3 and 1 more)"
+  /// "2 distances ... (GPU0-NIC1 in line 2, GPU1-NIC1 in line 3)"; names at most four.
   std::string note_of(const std::vector<std::pair<std::size_t, std::size_t>>& cells,
                       const std::string& what) const {
     constexpr std::size_t shown = 4;

@@ -164,7 +164,7 @@ Fact<bool> ask_flag(const Session& session, const char* function, Device device)
   });
 }
 
-/// nvmlEnableState_t now and after the next reset; returns the current one.
+/// NVML gives the nvmlEnableState_t now and that after the next reset; returns the current one.
 template <class Session>
 Fact<bool> ask_mode(const Session& session, const char* function, Device device) {
   return ask<bool>(session, function, [device](const Session& to, const char* name, bool& value) {
@@ -255,7 +255,7 @@ NvmlGpu Nvml::gpu_identity(int index) const {
 
 namespace {
 
-/// The GPUs of one machine have the cluster 0.
+/// Unknown for GPUs whose fabric is one machine: their cluster UUID is 0.
 Fact<std::string> domain_of(const nvml_abi::FabricInfo& fabric) {
   constexpr const char* from = "nvmlDeviceGetGpuFabricInfo";
   if (static_cast<FabricState>(fabric.state) != FabricState::completed || fabric.status != 0)
@@ -504,7 +504,8 @@ bool are_clocks_held_by_setting(std::uint64_t reasons) {
 
 namespace {
 
-/// The newest sample of each process. Unknown with a reason if the driver keeps none.
+/// The samples that the driver keeps of the GPU's processes; unknown, with the reason, if it gives
+/// none.
 template <class Session>
 Fact<std::vector<nvml_abi::UtilizationSample>> utilization_samples(const Session& session,
                                                                    Device device) {

@@ -108,7 +108,7 @@ public:
   /// @param pci_address as "0000:1a:00.0"
   NvlinkCounters nvlink_counters(const std::string& pci_address) const;
   NvmlHealth health(int index) const;
-  /// Processes with a CUDA context on the GPU, by PID. Takes three calls of NVML.
+  /// Processes with a CUDA context on the GPU, by PID. Takes up to five calls of NVML.
   Fact<std::vector<NvmlProcess>> processes(int index) const;
 
 private:

@@ -1,5 +1,5 @@
 // NVML's binary interface, as far as we call it: numbers and layouts of its public ABI (CUDA 13.0;
-// all of them unchanged since the function's first release).
+// each unchanged since the first release of its function).
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,7 @@ inline constexpr unsigned long long event_corrected_ecc = 1, event_uncorrected_e
 /// nvmlProcessInfo_t, of nvmlDeviceGetComputeRunningProcesses_v2 and _v3.
 struct ProcessInfo {
   unsigned pid = 0;
-  unsigned long long used_bytes = 0; ///< used bytes of the GPU's memory; value_not_available
+  unsigned long long used_bytes = 0; ///< used bytes of the GPU's memory, or value_not_available
   unsigned gpu_instance = 0, compute_instance = 0;
 };
 static_assert(sizeof(ProcessInfo) == 24);

@@ -166,7 +166,7 @@ std::unique_ptr<NvmlEvents> NvmlEvents::listen(const std::string& library,
   return events;
 }
 
-/// Whether an event was read, and there may be more.
+/// Reads one event. Returns whether there was one, so that there may be more.
 bool NvmlEvents::take(unsigned timeout_ms) {
   nvml_abi::EventData data;
   const NvmlOutcome outcome = nvml_.session_->call("nvmlEventSetWait_v2", set_, &data, timeout_ms);

@@ -267,7 +267,8 @@ int PciTree::add_listed(const PciAddress& address, const std::string& name) {
   return entry;
 }
 
-/// Adds every function on a path below its host bridge, topmost first; the index of the last.
+/// Adds every function on a path below its host bridge, topmost first. Returns the index of the
+/// last, or -1 if the path has none or a part that is not one.
 int PciTree::add_chain(const std::string& path) {
   const std::vector<std::string> parts = below_host_bridge(path);
   if (parts.size() < 2)
@@ -531,8 +532,8 @@ NumaNode describe_numa(const Sysroot& sysroot, int number, const std::string& gp
   return numa;
 }
 
-/// Whether the NUMA node is reserved by a driver (GB200's for MIG instances) or for hot-plugged
-/// memory.
+/// Whether the NUMA node has no CPUs and no memory: such nodes are reserved by a driver (GB200's
+/// for MIG instances) or for hot-plugged memory.
 bool is_empty(const NumaNode& numa) {
   return numa.cpus && (*numa.cpus).empty() && numa.memory_bytes && *numa.memory_bytes == 0;
 }

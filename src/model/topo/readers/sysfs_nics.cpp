@@ -309,7 +309,7 @@ std::string kind_of(const Sysroot& sysroot, const std::string& folder) {
   return "";
 }
 
-/// The interfaces below it, by the links lower_<name>.
+/// The interfaces below the one of this folder, by the links lower_<name>.
 std::vector<std::string> lower_interfaces(const Sysroot& sysroot, const std::string& folder) {
   const std::string prefix = "lower_";
   std::vector<std::string> lower;
@@ -319,7 +319,7 @@ std::vector<std::string> lower_interfaces(const Sysroot& sysroot, const std::str
   return lower;
 }
 
-/// Whether a device is at the bottom of everything below it.
+/// Whether the interface has a device, or everything below it ends at one.
 bool stands_on_devices(const Sysroot& sysroot, const std::string& name, int depth = 0) {
   constexpr int deepest =
       8; // a VLAN on a bond has depth two; links in a copied tree may be anything

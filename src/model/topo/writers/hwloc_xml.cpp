@@ -15,7 +15,8 @@ namespace shmemctl {
 
 namespace {
 
-/// Deeper trees are written flat: the infos hold the structure, and the reader limits nesting.
+/// Trees that are deeper are written flat, because the reader limits nesting; the infos hold the
+/// structure.
 constexpr int max_depth = max_nesting / 2;
 
 /// A CPU NUMA node with the CPUs that hwloc will see. hwloc refuses CPUs that two nodes claim, so

@@ -116,7 +116,7 @@ private:
   }
 
   /// NCCL follows sysfs upwards two steps at a time, so that it sees only the upstream port of a
-  /// switch, and no root port: other bridges are skipped the same way.
+  /// switch, and no root port. This function skips the same bridges.
   int parent_in_xml(int entry) const {
     const int above = bridge_above(entry);
     if (above < 0 || pci(above).kind != PciKind::bridge)

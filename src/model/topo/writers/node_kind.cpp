@@ -17,7 +17,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Keys that may differ between nodes of one kind. The links of idle GPUs run at a lower speed.
+/// Keys that may differ between nodes of one kind; speed_GTps because the links of idle GPUs run at
+/// a lower speed.
 constexpr std::array own_keys = {
     std::string_view("hostname"),   std::string_view("uuid"),         std::string_view("node_guid"),
     std::string_view("gids"),       std::string_view("lid"),          std::string_view("notes"),
