@@ -102,38 +102,41 @@ __device__ __noinline__ void copy_any(void* to, const void* from, std::size_t si
     copy_as<Scope, Source, std::byte>(target, source, size_bytes);
 }
 
-/// A copy of at most copy_unroll words of 16 bytes per thread, between addresses that are aligned
-/// to 16 bytes. Inlined: the call of copy_any(), and its choice of a word, take as long as such a
-/// copy (64 KiB by a block of 1024 threads: 0.8 of 3.7 us, H200). Offsets have 32 bits.
+/// Copies `count` words of 16 bytes by all threads of the scope, as copy_any() does, but between
+/// addresses that are aligned to them. Few registers, so that it saves none of the caller's: what
+/// copy_any() saves, and its choice of a word, take 0.8 us in a block of 1024 threads (H200). Not
+/// inlined: the calling kernel would need more registers, and each thread of such a block has 64 at
+/// most.
 template <class Scope, class Source>
-__device__ inline void copy_few(void* to, const void* from, unsigned count) {
-  int4 words[copy_unroll];
-  const auto first = static_cast<unsigned>(Scope::rank());
+__device__ __noinline__ void copy_wide(int4* to, const int4* from, unsigned count) {
   const auto step = static_cast<unsigned>(Scope::size());
+#pragma unroll 1
+  for (auto at = static_cast<unsigned>(Scope::rank()); at < count; at += copy_unroll * step) {
+    int4 words[copy_unroll];
 #pragma unroll
-  for (unsigned i = 0; i < copy_unroll; ++i)
-    if (first + i * step < count)
-      words[i] = Source::load(static_cast<const int4*>(from) + (first + i * step));
+    for (unsigned i = 0; i < copy_unroll; ++i)
+      if (at + i * step < count)
+        words[i] = Source::load(from + (at + i * step));
 #pragma unroll
-  for (unsigned i = 0; i < copy_unroll; ++i)
-    if (first + i * step < count)
-      static_cast<int4*>(to)[first + i * step] = words[i];
+    for (unsigned i = 0; i < copy_unroll; ++i)
+      if (at + i * step < count)
+        to[at + i * step] = words[i];
+  }
 }
-/// Whether copy_few() can do it.
-template <class Scope>
-__device__ inline bool is_few(const void* to, const void* from, std::size_t size_bytes) {
-  return size_bytes <= copy_unroll * sizeof(int4) * static_cast<unsigned>(Scope::size()) &&
-         (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) |
+/// Whether copy_wide() can do it, whose indices have 32 bits.
+__device__ inline bool is_wide(const void* to, const void* from, std::size_t size_bytes) {
+  return (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) |
           size_bytes) %
                  sizeof(int4) ==
-             0;
+             0 &&
+         size_bytes / sizeof(int4) <= INT32_MAX;
 }
 
-/// Whether the calling warp has nothing to copy, and need not call copy_any(). Most threads of a
-/// block have no part of a small message, and the instructions that they would issue in copy_any()
-/// bound the message rate: 64 KiB by 32 blocks of 1024 threads is 2 KiB per block, the work of four
-/// warps out of 32. The same for all threads of a warp, so that it is not split at the sync after
-/// the copy. (The first threads copy the unaligned head and tail.)
+/// Whether the calling warp has nothing to copy, and need not call a copy function. Most threads of
+/// a block have no part of a small message, and the instructions that they would issue in
+/// copy_any() bound the message rate: 64 KiB by 32 blocks of 1024 threads is 2 KiB per block, the
+/// work of four warps out of 32. The same for all threads of a warp, so that it is not split at the
+/// sync after the copy. (The first threads copy the unaligned head and tail.)
 template <class Scope>
 __device__ inline bool has_no_part(const void* to, const void* from, std::size_t size_bytes) {
   constexpr std::uintptr_t wide = sizeof(int4);
@@ -161,12 +164,12 @@ __device__ inline void copy(void* to, const void* from, std::size_t size_bytes) 
     Scope::converge();
     return;
   }
-  if (detail::is_few<Scope>(to, from, size_bytes)) {
-    detail::copy_few<Scope, Source>(to, from, static_cast<unsigned>(size_bytes / sizeof(int4)));
-    Scope::converge();
+  if (detail::has_no_part<Scope>(to, from, size_bytes))
     return;
-  }
-  if (!detail::has_no_part<Scope>(to, from, size_bytes))
+  if (detail::is_wide(to, from, size_bytes))
+    detail::copy_wide<Scope, Source>(static_cast<int4*>(to), static_cast<const int4*>(from),
+                                     static_cast<unsigned>(size_bytes / sizeof(int4)));
+  else
     detail::copy_any<Scope, Source>(to, from, size_bytes);
 }
 

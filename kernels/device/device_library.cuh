@@ -14,11 +14,17 @@ namespace shmemctl::device::detail {
 #define SHMEMCTL_INSTANCE extern template
 #endif
 SHMEMCTL_INSTANCE __device__ void copy_any<Thread, Local>(void*, const void*, std::size_t);
+SHMEMCTL_INSTANCE __device__ void copy_wide<Thread, Local>(int4*, const int4*, unsigned);
 SHMEMCTL_INSTANCE __device__ void copy_any<Thread, Remote>(void*, const void*, std::size_t);
+SHMEMCTL_INSTANCE __device__ void copy_wide<Thread, Remote>(int4*, const int4*, unsigned);
 SHMEMCTL_INSTANCE __device__ void copy_any<Warp, Local>(void*, const void*, std::size_t);
+SHMEMCTL_INSTANCE __device__ void copy_wide<Warp, Local>(int4*, const int4*, unsigned);
 SHMEMCTL_INSTANCE __device__ void copy_any<Warp, Remote>(void*, const void*, std::size_t);
+SHMEMCTL_INSTANCE __device__ void copy_wide<Warp, Remote>(int4*, const int4*, unsigned);
 SHMEMCTL_INSTANCE __device__ void copy_any<Block, Local>(void*, const void*, std::size_t);
+SHMEMCTL_INSTANCE __device__ void copy_wide<Block, Local>(int4*, const int4*, unsigned);
 SHMEMCTL_INSTANCE __device__ void copy_any<Block, Remote>(void*, const void*, std::size_t);
+SHMEMCTL_INSTANCE __device__ void copy_wide<Block, Remote>(int4*, const int4*, unsigned);
 #undef SHMEMCTL_INSTANCE
 } // namespace shmemctl::device::detail
 #endif
