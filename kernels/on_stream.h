@@ -67,7 +67,8 @@ void signal(const Job& job, std::uint64_t* signal, std::uint64_t value, device::
 /// @param peer PE that is expected to write the word; -1 if any
 void wait_until(const Job& job, const std::uint64_t* word, device::Compare compare,
                 std::uint64_t value, int peer, Stream stream);
-/// Completes all puts of the stream, and of earlier kernels of this PE.
+/// Completes all puts of the stream, and of earlier kernels of this PE. Enqueues nothing if all PEs
+/// are mapped: then the stream's order completes them.
 void quiet(const Job& job, Stream stream);
 /// As barrier() in kernels: the stream's earlier operations are visible to all members after it.
 void barrier(const Job& job, int team, Stream stream);

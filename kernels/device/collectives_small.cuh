@@ -7,8 +7,6 @@
 // they need of the job comes from kernel parameters.
 #pragma once
 
-#include <type_traits>
-
 #include "kernels/device/reduction.cuh"
 #include "kernels/device/sync.cuh"
 
@@ -79,9 +77,6 @@ private:
 template <class Scope>
 class SmallCollective {
 public:
-  /// Loads in flight per thread. In a block a thread seldom has more than one.
-  static constexpr int at_once = std::is_same<Scope, Block>::value ? 1 : 4;
-
   /// @param senders number of members whose data a buffer holds at a time: all, or 1 (the root)
   __device__ SmallCollective(const DeviceJob& job, const TeamView& team, int senders)
       : job_(job), team_(team), slot_pairs_(plan::slot_pairs(senders)) {}
@@ -102,40 +97,29 @@ public:
                                  std::size_t stride_bytes, int slot, Call&& before_sending) {
     Scope::sync();
     load_epoch();
-    PairWalk ahead = walk_of(size_bytes); // of what is loaded next
-    PairWalk walk = ahead;                // of what is sent next
-    std::uint64_t data[at_once];
+    PairWalk walk = walk_of(size_bytes);
     const auto load = [&] {
-#pragma unroll
-      for (int i = 0; i < at_once; ++i) {
-        if (ahead.more()) {
-          const auto to = static_cast<std::size_t>(ahead.member(team_.me, team_.n));
-          data[i] = load_eight(static_cast<const std::byte*>(source) + to * stride_bytes,
-                               size_bytes, ahead.pair() * std::size_t{8});
-        }
-        ahead.next();
-      }
+      const auto to = static_cast<std::size_t>(walk.member(team_.me, team_.n));
+      return load_eight(static_cast<const std::byte*>(source) + to * stride_bytes, size_bytes,
+                        walk.pair() * std::size_t{8});
     };
-    // The first loads of data overlap with the load of the epoch.
-    load();
+    // The first load of data overlaps with the load of the epoch.
+    std::uint64_t data = walk.more() ? load() : 0;
     if (!wait_for_last())
       return false;
     before_sending();
     while (walk.more()) {
-#pragma unroll
-      for (int i = 0; i < at_once; ++i) {
-        if (walk.more()) // relaxed: each word carries its epoch
-          store_pair_relaxed(
-              peer_flag(job_, words(slot, walk.pair()), team_.pe(walk.member(team_.me, team_.n))),
-              {plan::word_of(static_cast<std::uint32_t>(data[i]), epoch_),
-               plan::word_of(static_cast<std::uint32_t>(data[i] >> 32), epoch_)});
-        walk.next();
-      }
-      load();
+      const int to = walk.member(team_.me, team_.n);
+      // Relaxed: each word carries its epoch.
+      store_pair_relaxed(peer_flag(job_, words(slot, walk.pair()), team_.pe(to)),
+                         {plan::word_of(static_cast<std::uint32_t>(data), epoch_),
+                          plan::word_of(static_cast<std::uint32_t>(data >> 32), epoch_)});
+      walk.next();
+      if (walk.more())
+        data = load();
     }
     return true;
   }
-
   __device__ bool begin_and_send(const void* source, std::size_t size_bytes,
                                  std::size_t stride_bytes, int slot) {
     return begin_and_send(source, size_bytes, stride_bytes, slot, [] {});
@@ -167,19 +151,19 @@ public:
 
   /// Receives from every other member i, in slot i: `size_bytes` to target + i * size_bytes.
   __device__ bool receive_all(void* target, std::size_t size_bytes) {
-    constexpr int polled_at_once = 4;
+    constexpr int at_once = 4; // loads in flight
     bool ok = true;
     for (PairWalk walk = walk_of(size_bytes); walk.more();) {
-      WordPair seen[polled_at_once];
+      WordPair seen[at_once];
       PairWalk ahead = walk;
 #pragma unroll
-      for (int i = 0; i < polled_at_once; ++i) {
+      for (int i = 0; i < at_once; ++i) {
         if (ahead.more())
           seen[i] = load_pair(ahead.member(team_.me, team_.n), ahead.pair());
         ahead.next();
       }
 #pragma unroll
-      for (int i = 0; i < polled_at_once; ++i) {
+      for (int i = 0; i < at_once; ++i) {
         if (walk.more()) {
           const int from = walk.member(team_.me, team_.n);
           const std::uint64_t data = finish(seen[i], from, walk.pair(), from, ok);
@@ -290,23 +274,12 @@ inline __device__ __noinline__ bool broadcast_small(const DeviceJob& job, const 
     if (!collective.begin())
       return false;
     ok = collective.set_entered_flags();
-    constexpr int at_once = SmallCollective<Scope>::at_once;
     const auto pairs = static_cast<unsigned>(plan::pairs_of(size_bytes));
-    const auto step = static_cast<unsigned>(Scope::size());
-    for (auto first = static_cast<unsigned>(Scope::rank()); first < pairs;
-         first += at_once * step) {
-      WordPair seen[at_once];
-#pragma unroll
-      for (unsigned i = 0; i < at_once; ++i)
-        if (first + i * step < pairs)
-          seen[i] = collective.load_pair(0, first + i * step);
-#pragma unroll
-      for (unsigned i = 0; i < at_once; ++i)
-        if (const unsigned pair = first + i * step; pair < pairs) {
-          const std::uint64_t data = collective.finish(seen[i], 0, pair, root, ok);
-          if (ok)
-            store_eight(dest, size_bytes, pair * std::size_t{8}, data);
-        }
+    for (auto pair = static_cast<unsigned>(Scope::rank()); pair < pairs;
+         pair += static_cast<unsigned>(Scope::size())) {
+      const std::uint64_t data = collective.receive(0, pair, root, ok);
+      if (ok)
+        store_eight(dest, size_bytes, pair * std::size_t{8}, data);
     }
   }
   return collective.end(ok, false);
