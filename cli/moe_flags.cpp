@@ -4,6 +4,7 @@
 
 #include "cli/routing_flags.h"
 #include "src/base/text.h"
+#include "src/model/moe/shape_rules.h"
 
 namespace shmemctl {
 
@@ -22,9 +23,10 @@ void add_shape_flags(CLI::App& command, moe::Request& request) {
   command
       .add_option(
           "--expert-alignment", request.expert_alignment,
-          "Round the number of received tokens of each expert up to a multiple of N (default 1)")
+          "Round the number of received tokens of each expert up to a multiple of N (default 1; "
+          "with --backend gpu --mode ll only with --layout expert)")
       ->type_name("N")
-      ->check(CLI::Range(0, 1 << 24));
+      ->check(CLI::Range(1, moe::max_expert_alignment));
   command.add_option("--seed", request.seed, "Seed of routing and data (default 1)")
       ->type_name("SEED")
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{0xffffffff}));
@@ -70,7 +72,8 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
       ->check(CLI::IsMember({"source", "expert"}));
   command.add_flag(
       "--topk-weights", request.combined_weights,
-      "Combine also returns the summed top-k weights of each token (only with --mode ht)");
+      "Combine also returns the weight of each of a token's choices, summed over the ranks (only "
+      "with --mode ht)");
   command.add_flag("--bias", request.bias,
                    "Combine adds a bias to each token (only with --mode ht)");
   command.add_flag("--flat", request.flat,
@@ -84,7 +87,8 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
   command
       .add_option(
           "--num-sms", request.num_sms,
-          "SMs that a kernel may use; 0 (default): chosen per kernel (only with --backend gpu)")
+          "Most SMs that a kernel may use; 0 (default): chosen for each kernel; each number of the "
+          "list is measured (only with --backend gpu)")
       ->type_name("N[,N...]");
 }
 
@@ -137,7 +141,7 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
                   "After the timed calls, measure as many in which PE does not take part, so that "
                   "the others must mask it (only with --mode ll and --patience-us)")
       ->type_name("PE")
-      ->check(CLI::Range(0, 1 << 24));
+      ->check(CLI::Range(0, moe::max_ranks - 1));
   command
       .add_option("--straggler", flags.straggler, "Delay PE by US microseconds before every call")
       ->type_name("PE:US");

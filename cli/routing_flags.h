@@ -6,6 +6,7 @@
 
 #include "src/base/text.h"
 #include "src/model/moe/routing.h"
+#include "src/model/moe/shape_rules.h"
 
 namespace shmemctl {
 
@@ -26,13 +27,17 @@ void add_routing_flags(CLI::App& command, Request& request, const std::string& f
               file_is + " (a name with / or .)")
       ->type_name("ROUTING|FILE");
   command
-      .add_option("--num-groups", request.groups,
-                  "Number of expert groups (default 8; only with --routing grouped)")
-      ->check(CLI::Range(0, 1 << 24));
+      .add_option(
+          "--num-groups", request.groups,
+          "Number of expert groups, a divisor of the number of experts (default 8; only with "
+          "--routing grouped)")
+      ->check(CLI::Range(1, moe::max_experts));
   command
-      .add_option("--num-topk-groups", request.top_groups,
-                  "Expert groups per token (default 4; only with --routing grouped)")
-      ->check(CLI::Range(0, 1 << 24));
+      .add_option(
+          "--num-topk-groups", request.top_groups,
+          "Groups that each token chooses its experts from, at most --num-groups (default 4; "
+          "only with --routing grouped)")
+      ->check(CLI::Range(1, moe::max_experts));
   command
       .add_option("--masked", request.masked_percent,
                   "Percentage of choices that are masked, so expert -1 (default 0)")

@@ -6,6 +6,7 @@
 #include "cli/routing_flags.h"
 #include "src/base/input.h"
 #include "src/instruments/bench/statistics.h"
+#include "src/model/moe/shape_rules.h"
 #include "src/model/sim/cluster.h"
 #include "src/model/sim/request.h"
 #include "src/model/sim/summary.h"
@@ -136,13 +137,13 @@ void add_traffic_flags(CLI::App& command, sim::Request& request) {
   command.add_option("--num-tokens", request.tokens, "Tokens per rank (default 128)")
       ->check(CLI::Range(0, 1 << 24));
   command.add_option("--hidden", request.hidden, "Hidden size: elements per token (default 7168)")
-      ->check(CLI::Range(0, 1 << 24));
+      ->check(CLI::Range(1, moe::max_hidden));
   command.add_option("--num-topk", request.top_k, "Experts per token (default 8)")
-      ->check(CLI::Range(0, 1 << 24));
+      ->check(CLI::Range(1, moe::max_top_k));
   command
       .add_option("--num-experts", request.experts,
                   "Experts per expert-parallel group (default 256)")
-      ->check(CLI::Range(0, 1 << 24));
+      ->check(CLI::Range(1, moe::max_experts));
   add_routing_flags(command, request, "moe --record", "Rank 0 of a group", "the last one");
   command
       .add_option("--mode", request.mode,
@@ -190,19 +191,21 @@ void add_effort_flags(CLI::App& command, SimFlags& flags) {
       ->type_name("METHOD")
       ->check(CLI::IsMember({"auto", "tokens", "counts"}));
   command
-      .add_option("--kill-nic", request.kill_nics,
-                  "Also simulate the cluster without this NIC: [NODE/]NAME[:PORT]; without NODE, "
-                  "on all nodes; may be repeated")
+      .add_option(
+          "--kill-nic", request.kill_nics,
+          "Also simulate the cluster without this NIC: [NODE/]NAME[:PORT]; without NODE, "
+          "on all nodes; may be repeated: all such changes together make one further simulation")
       ->type_name("NIC");
   command
       .add_option("--slow-nic", request.slow_nics,
                   "Also simulate the cluster with this NIC at a fraction of its rate: "
-                  "[NODE/]NAME[:PORT]=0.5; without NODE, on all nodes; may be repeated")
+                  "[NODE/]NAME[:PORT]=0.5; without NODE, on all nodes; may be repeated: all such "
+                  "changes together make one further simulation")
       ->type_name("NIC=FRACTION");
   command
       .add_option("--move-expert", request.move_experts,
                   "Also simulate the cluster with this expert on another rank of its group; may be "
-                  "repeated")
+                  "repeated: all such changes together make one further simulation")
       ->type_name("EXPERT:RANK");
   command
       .add_option("--top", flags.top,

@@ -61,8 +61,8 @@ std::string result_blocks_text(const ResultRows& rows, const TextStyle& style);
 /// verified, why there is no share of a limit, or a share above 100%. "" if there are none.
 std::string result_notes_text(const ResultRows& rows, const TextStyle& style);
 
-/// Notes on the columns, printed once for all tables: how a bandwidth counts rows, and why there is
-/// no p99. "" if there are none.
+/// Notes on the columns, printed once for all tables: which rows of tokens the
+/// bandwidths of MoE count, and why there is no p99. "" if there are none.
 std::string result_columns_text(const ResultRows& rows, const TextStyle& style);
 
 /// The paths of the rows, one line each; for many pairs one line per combination of transport and

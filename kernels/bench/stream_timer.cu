@@ -29,7 +29,7 @@ struct StreamTimer::Impl {
   cudaGraphExec_t ready = nullptr;
 
   explicit Impl(int ordinal) : device(ordinal) {
-    require(cudaSetDevice(device), "choose its device");
+    require(cudaSetDevice(device), "select its GPU");
     require(cudaEventCreate(&first), "create an event");
     require(cudaEventCreate(&second), "create an event");
   }

@@ -107,7 +107,8 @@ private:
           &all_.memory.rails->counts[turn_of_call(epoch_)][job_.pe], epoch_, rank);
     }
   }
-  /// @return whether the plan is valid, the same in all threads; otherwise it sends nothing
+  /// @return whether the plan is valid, the same in all threads; if not, the plan is empty: a
+  /// dispatch by it sends nothing
   __device__ bool receive() const {
     bool all_arrived = !failed_;
     for (std::int32_t source = thread_; source < n_ && !failed_; source += threads_) {

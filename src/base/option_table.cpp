@@ -82,8 +82,8 @@ std::vector<OptionSpec> make_table() {
              "deepep-ll for DeepEP's low-latency mode: all of them in one; deepep-ht, its "
              "high-throughput mode: each PE in a world of its own."),
       {"NVSHMEM_VERSION", OptionType::text, "",
-       "NVSHMEM release whose rules map PEs to NICs, as X.Y.Z; empty: the release recorded with a "
-       "node that topo, check or sim reads, else the newest known one."},
+       "NVSHMEM release whose rules map PEs to NICs, as X.Y.Z; empty: the newest known one or, if "
+       "topo, check or sim reads a recorded node, the release in the recording."},
       integer("PES_PER_NODE", "0", 0, 4096, "PEs that run on each node; 0: one per GPU."),
       {"GPUS", OptionType::text, "",
        "GPUs of the PEs of a machine, in the order of the PEs, as comma-separated numbers of topo; "

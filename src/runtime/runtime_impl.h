@@ -205,8 +205,8 @@ private:
   void gather_hosts();
   RegionView view(int region, const SymmetricRegion& part) const;
   RegionView static_view() const;
-  /// Collective: registers the region with the transports of all PEs, then sets it in `rma` and
-  /// `state`.
+  /// Collective: registers the region with this PE's transports, exchanges the keys, then sets the
+  /// region in `rma` and `state`.
   void publish(const RegionView& region);
   Agreement make_agreement();
   void require_one_program();

@@ -12,7 +12,6 @@ namespace shmemctl::moe {
 namespace {
 
 constexpr std::int32_t tokens_limit = 1 << 20;
-constexpr std::int32_t max_hidden = 1 << 20;
 
 /// "7040 or 7168": the multiples of `of` from `least` to `most` that are nearest to a value that is
 /// not one.
@@ -114,7 +113,7 @@ std::optional<BrokenRule> broken_without_ranks(const Shape& shape, Format format
     return broken;
   if (auto broken = outside("num-tokens", shape.max_tokens, 0, tokens_limit, ""))
     return broken;
-  return outside("expert-alignment", shape.expert_alignment, 1, 1 << 16, "");
+  return outside("expert-alignment", shape.expert_alignment, 1, max_expert_alignment, "");
 }
 
 Error error_of(const BrokenRule& broken) {

@@ -10,6 +10,8 @@
 namespace shmemctl::moe {
 
 inline constexpr std::int32_t max_experts = 1 << 16;
+inline constexpr std::int32_t max_hidden = 1 << 20;
+inline constexpr std::int32_t max_expert_alignment = 1 << 16;
 
 /// A rule that a shape breaks.
 struct BrokenRule {

@@ -22,7 +22,7 @@ std::size_t gpu_backend_bytes(const Setup& setup, const MoePath& path);
 std::unique_ptr<Backend> make_gpu_backend(PeGpu& gpu, std::byte* memory, const Setup& setup,
                                           const MoePath& path, std::int32_t rank);
 
-/// How a chain of pairs is timed: in equal batches of at most 16 pairs.
+/// How a chain of dispatch and combine pairs is timed: in equal batches of at most 16 pairs.
 struct ChainBatches {
   int batches = 0, each = 0;
   int pairs() const { return batches * each; }
