@@ -442,18 +442,24 @@ void add_launch_flags(CLI::App& command, BenchFlags& flags) {
   command
       .add_option("--memory", flags.memory,
                   "Memory of the buffers. host, gpu: the symmetric heap there; registered: host "
-                  "memory that each PE registers with the runtime (default: gpu for --initiator "
-                  "stream and gpu, else host)")
+                  "memory that each PE registers with the runtime (default: host; with --initiator "
+                  "stream or gpu: gpu, and no other)")
       ->check(names_of(all_memories));
   command
       .add_option("--scope", flags.scope,
-                  "Threads that make one device API call together (default: chosen by the case)")
+                  "Threads that make one device API call together (default: chosen by the case; "
+                  "only with --initiator gpu)")
       ->check(names_of(all_scopes));
   command
-      .add_option("--ctas", flags.ctas, "Thread blocks of the kernel (default: chosen by the case)")
+      .add_option(
+          "--ctas", flags.ctas,
+          "Thread blocks of the kernel (default: chosen by the case; only with --initiator gpu)")
       ->type_name("N")
       ->check(CLI::Range(1, max_ctas));
-  command.add_option("--threads", flags.threads, "Threads per block (default: chosen by the case)")
+  command
+      .add_option("--threads", flags.threads,
+                  "Threads per block, with --scope warp a multiple of 32 (default: chosen by the "
+                  "case; only with --initiator gpu)")
       ->type_name("N")
       ->check(CLI::Range(1, max_threads));
   command.add_flag("--graph", flags.graph,
@@ -492,14 +498,16 @@ void add_sweep_flags(CLI::App& command, BenchFlags& flags) {
                   "Which PEs send to which. pair: one to another; pairs: PE i of the first half to "
                   "PE i of the second; all-to-all: each to every other; collective: all call a "
                   "collective; local: none, each copies to and from its own GPU; matrix: every "
-                  "ordered pair, one after the other (default: chosen by the case)")
+                  "ordered pair, one after the other (default: chosen by the case, which may "
+                  "refuse others)")
       ->check(CLI::IsMember({"pair", "pairs", "all-to-all", "collective", "local", "matrix"}));
   command
       .add_option("--pair", flags.pes,
                   "PEs of --traffic pair: A sends to B (default: PE 0 and the first PE of another "
-                  "node; on one node 0,1)")
+                  "node; on one node 0,1; not with --traffic matrix)")
       ->type_name("A,B");
-  command.add_flag("--bidir", flags.bidirectional, "Transfer in both directions at once");
+  command.add_flag("--bidir", flags.bidirectional,
+                   "Transfer in both directions at once (some cases refuse it)");
   command
       .add_option("--window", flags.window,
                   "Operations in flight before each completion (default 64; latency cases 1)")
@@ -536,9 +544,10 @@ void add_effort_flags(CLI::App& command, BenchFlags& flags) {
       ->excludes(iterations)
       ->excludes(duration);
   command
-      .add_option("--pin", flags.pin,
-                  "Bind PEs to CPUs. auto (default): each to a core of its own, unless the "
-                  "launcher has done so; none; or a list of CPUs by local rank, such as 0,2,4-7")
+      .add_option(
+          "--pin", flags.pin,
+          "Bind PEs to CPUs. auto (default): each to a core of its own, unless the "
+          "launcher has done so; none; or a list with a CPU for each local rank, such as 0,2,4-7")
       ->type_name("CPUS");
   command.add_option("--seed", flags.seed, "Seed of the data pattern (default 1)")
       ->type_name("SEED")
@@ -577,14 +586,17 @@ void add_bench(CLI::App& app, Context& context) {
       "  shmemctl run -n 2 bench --ladder\n"
       "  shmemctl bench --self-test");
   auto flags = std::make_shared<BenchFlags>();
-  command->add_option("CASE", flags->cases, "Cases to measure");
-  command->add_flag(
-      "--list", flags->list,
-      "List the cases, what each measures and how, and exit; with --initiator, only its cases");
+  command->add_option(
+      "CASE", flags->cases,
+      "Cases to measure, by name or pattern, or all; none with --ladder or --self-test");
+  command->add_flag("--list", flags->list,
+                    "List the cases, what each measures and how, and exit; with --initiator or "
+                    "--memory, only the cases for it");
   command->add_flag("--ladder", flags->ladder,
                     "Measure the layers of one path one by one and show what each loses: memcpy or "
                     "RDMA writes by verbs, the transport alone, put, MoE dispatch; at one size, "
-                    "which --sizes sets (default 1M)");
+                    "which --sizes sets (default 1M); not with CASE, --traffic, --bidir, -b, -e, "
+                    "-i, --initiator stream or --memory registered");
   command->add_flag("--self-test", flags->self_test,
                     "Test the measurement itself instead of the machine: inject known delays and "
                     "rates, and compare what is reported");

@@ -226,7 +226,8 @@ void add_part_flags(CLI::App& command, PartChoice& choice) {
                   "comparison with that file")
       ->delimiter(',')
       ->type_name("PART");
-  command.add_option("--skip", choice.skip, "Skip these parts (comma-separated)")
+  command
+      .add_option("--skip", choice.skip, "Skip these parts, named as in --only (comma-separated)")
       ->delimiter(',')
       ->type_name("PART");
   command.add_flag("--fail-early", choice.fail_early,
@@ -254,9 +255,10 @@ void add_check(CLI::App& app, Context& context) {
       "  shmemctl check --level 3 --skip moe --timeout 3600");
   auto flags = std::make_shared<CheckFlags>();
   add_part_flags(*command, flags->choice);
-  command->add_flag("--nagios", flags->nagios,
-                    "Print one line for Nagios, Icinga or Checkmk, and return the exit codes that "
-                    "they expect: 0 to 3");
+  command->add_flag(
+      "--nagios", flags->nagios,
+      "Print one line for Nagios, Icinga or Checkmk, and return the exit codes that "
+      "they expect: 0 to 3 (not in a job of several processes; --json and --csv need a file)");
   add_option(*command, context, "SYSROOT");
   add_mapping_flags(*command, context);
   add_expect_flags(*command, flags->expect);

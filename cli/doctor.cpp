@@ -79,10 +79,14 @@ void add_doctor(CLI::App& app, Context& context) {
   add_archive_flag(*command, flags->source);
   add_option(*command, context, "SYSROOT");
   command->add_flag("--list", flags->list, "List all checks and their groups, and exit");
-  command->add_option("--only", flags->only, "Run only these checks or groups (comma-separated)")
+  command
+      ->add_option("--only", flags->only,
+                   "Run only these checks or groups, which --list shows (comma-separated)")
       ->delimiter(',')
       ->type_name("ID");
-  command->add_option("--skip", flags->skip, "Skip these checks or groups (comma-separated)")
+  command
+      ->add_option("--skip", flags->skip,
+                   "Skip these checks or groups, which --list shows (comma-separated)")
       ->delimiter(',')
       ->type_name("ID");
   command

@@ -112,7 +112,7 @@ void add_env(CLI::App& app, Context& context) {
   auto changed = std::make_shared<bool>(false);
   command->add_flag("--all", *all,
                     "Also list the variables of other libraries that affect what shmemctl shows, "
-                    "whether or not they are set");
+                    "whether or not they are set (no effect with --changed)");
   command->add_flag("--changed", *changed, "List only what is set, and what is wrong with it");
   add_mapping_flags(*command, context);
   add_option(*command, context, "SYSROOT");

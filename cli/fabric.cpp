@@ -134,16 +134,17 @@ void add_fabric(CLI::App& app, Context& context) {
                     "Measure each pair for at most 10 ms instead of 50 ms: faster, and less exact");
   command
       ->add_option("--soak", flags->soak,
-                   "Repeat the measurement for this long, such as 90s, 30m or 8h; each finding "
-                   "says in how many of the runs it occurred")
+                   "Repeat the measurement for this long, 1 second to 30 days, such as 90s, 30m or "
+                   "8h; each finding says in how many of the runs it occurred")
       ->type_name("DURATION");
   command->add_flag(
       "--patterns", flags->request.patterns,
       "Also measure incast and all-to-all, which show some faults that no pair shows");
   command
-      ->add_option("--pin", flags->pin,
-                   "Bind PEs to CPUs. auto (default): each to a core of its own, unless the "
-                   "launcher has done so; none; or a list of CPUs by local rank, such as 0,2,4-7")
+      ->add_option(
+          "--pin", flags->pin,
+          "Bind PEs to CPUs. auto (default): each to a core of its own, unless the "
+          "launcher has done so; none; or a list with a CPU for each local rank, such as 0,2,4-7")
       ->type_name("CPUS");
   add_job_options(*command, context);
   command->callback([&context, flags] {

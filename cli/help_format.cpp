@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "reports/table.h"
+#include "src/base/options.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -32,6 +33,19 @@ std::size_t range_offset(const std::string& type) {
       return at + 1;
   }
   return std::string::npos;
+}
+
+/// The row of the option table for a flag, if the table has it.
+const OptionSpec* table_row(const CLI::Option& option) {
+  for (const OptionSpec& spec : option_table()) {
+    std::string flag = lower(spec.name);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    const std::vector<std::string>& names = option.get_lnames();
+    if (std::find(names.begin(), names.end(), flag) != names.end() &&
+        option.get_type_name() == option_value_name(spec))
+      return &spec;
+  }
+  return nullptr;
 }
 
 std::string flags_text(const CLI::Option& option) {
@@ -272,26 +286,23 @@ std::vector<std::string> value_set(const CLI::Option& option) {
   return split(std::string_view(type).substr(begin + 1, end - begin - 1), ',');
 }
 
-std::string value_range(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
-  const std::size_t range = range_offset(type);
-  if (range == std::string::npos)
-    return "";
-  const std::size_t first = type.find('[', range) + 1;
-  const std::string text = type.substr(first, type.find(']', first) - first);
-  const std::size_t dash = text.find(" - ");
-  if (dash == std::string::npos)
-    return text;
-  return without_exponent(text.substr(0, dash)) + " to " + without_exponent(text.substr(dash + 3));
-}
-
 std::optional<ValueRange> limits_of(const CLI::Option& option) {
-  const std::string text = value_range(option), word = " to ";
-  const std::size_t at = text.find(word);
-  if (at == std::string::npos)
+  const std::string type = option.get_type_name(), dash = " - ";
+  if (const std::size_t range = range_offset(type); range != std::string::npos) {
+    const std::size_t first = type.find('[', range) + 1;
+    const std::string text = type.substr(first, type.find(']', first) - first);
+    const std::size_t at = text.find(dash);
+    if (at == std::string::npos)
+      return std::nullopt;
+    return ValueRange{without_exponent(text.substr(0, at)),
+                      without_exponent(text.substr(at + dash.size())),
+                      type.find("FLOAT in [") == std::string::npos};
+  }
+  const OptionSpec* spec = table_row(option);
+  if (spec == nullptr || !spec->minimum || !spec->maximum)
     return std::nullopt;
-  return ValueRange{text.substr(0, at), text.substr(at + word.size()),
-                    option.get_type_name().find("FLOAT in [") == std::string::npos};
+  return ValueRange{std::to_string(*spec->minimum), std::to_string(*spec->maximum),
+                    spec->type == OptionType::integer};
 }
 
 std::string option_text(const CLI::Option& option, bool with_range) {
@@ -309,8 +320,8 @@ std::string option_text(const CLI::Option& option, bool with_range) {
   std::sort(excluded.begin(), excluded.end()); // sets of pointers have no stable order
   if (!excluded.empty())
     add("Not together with " + join(excluded, ", ") + ".");
-  if (const std::string range = value_range(option); with_range && !range.empty())
-    add("From " + range + ".");
+  if (const auto range = limits_of(option); with_range && range)
+    add("From " + range->least + " to " + range->most + ".");
   if (option.get_required())
     add("Required.");
   return text;

@@ -36,14 +36,11 @@ std::string argument_name(const CLI::Option& option);
 /// The values that the option takes, if they are a fixed set.
 std::vector<std::string> value_set(const CLI::Option& option);
 
-/// "1 to 65536"; "" if the option has no range.
-std::string value_range(const CLI::Option& option);
-
 struct ValueRange {
   std::string least, most; ///< limits as help shows them
   bool integer = false;
 };
-/// The option's range of values in its parts.
+/// The range of the option's values, from the parser's check or from the option table.
 std::optional<ValueRange> limits_of(const CLI::Option& option);
 
 /// The option's description, and what else the parser knows: the options that it excludes, whether

@@ -502,11 +502,16 @@ void add_hotspot_flags(CLI::App& command, HotspotFlags& flags) {
     command.add_option(name, to, doc)->type_name("SECONDS")->check(CLI::Range(min_s, max_s));
   };
   seconds("--watch", flags.watch_s,
-          "Show the load again and again, at this interval (without a number: 1)", 0.05, 86400);
+          "Show the load again and again, at this interval (without a number: 1; not with --during "
+          "or --sysroot-after)",
+          0.05, 86400);
   seconds("-D,--duration", flags.duration_s,
-          "End after this time (default 2; with --watch: until interrupted)", 0.05, 1e7);
+          "End after this time (default 2; with --watch: until interrupted; not with --during or "
+          "--sysroot-after)",
+          0.05, 1e7);
   command.add_flag("--during", flags.during,
-                   "Watch while a command runs: all arguments after this flag are the command");
+                   "Watch while a command runs: all arguments after this flag are the command (not "
+                   "with --watch, --duration or --sysroot-after)");
   command
       .add_option("--interval", flags.interval_s,
                   "Time between two readings of the counters (default 0.1); a peak rate is the "
@@ -514,12 +519,14 @@ void add_hotspot_flags(CLI::App& command, HotspotFlags& flags) {
       ->type_name("SECONDS")
       ->check(CLI::Range(0.01, 3600.0));
   command
-      .add_option(
-          "--sysroot-after", flags.sysroot_after,
-          "Report what changed from the copy --sysroot to this later one of the same machine")
+      .add_option("--sysroot-after", flags.sysroot_after,
+                  "Report what changed from the copy --sysroot, which must be given, to this later "
+                  "one of the same machine (not with --during, --watch or --duration)")
       ->type_name("DIR");
   seconds("--window", flags.window_s,
-          "Time that passed between the two copies (default: by /proc/uptime in both)", 1e-3, 1e9);
+          "Time that passed between the two copies (default: by /proc/uptime in both; only with "
+          "--sysroot-after)",
+          1e-3, 1e9);
   command
       .add_option("--thresholds", flags.thresholds,
                   "Judge the counters by the thresholds in this file instead of the built-in ones")

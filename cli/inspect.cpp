@@ -296,10 +296,12 @@ ExitCode inspect_job(const Context& context, const InspectFlags& flags) {
 
 void add_inspect_flags(CLI::App& command, InspectFlags& flags) {
   command.add_option("PID", flags.pids,
-                     "PIDs of the processes to inspect; instead of them --user or --all");
+                     "PIDs of the processes to inspect; instead of them --user or --all, one of "
+                     "which is needed under a launcher");
   command
       .add_option("--user", flags.user,
-                  "Inspect all processes of this user that have a communication library loaded")
+                  "Inspect all processes of this user (a name or a numeric ID) that have a "
+                  "communication library loaded")
       ->type_name("NAME");
   command.add_flag(
       "--all", flags.all,

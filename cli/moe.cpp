@@ -423,9 +423,9 @@ void add_moe(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "moe", "MoE dispatch and combine (expert parallelism): verified, then timed");
   command->footer(
-      "Each PE is a rank and owns an equal share of the experts. Rows are compared bit by bit;\n"
-      "the time of an iteration is that of its slowest rank. Exit code 1: wrong data, or PEs were\n"
-      "lost and the others went on (--patience-us); 3: a PE was lost.\n"
+      "Each PE is a rank, of 64 at most, and owns an equal share of the experts. Rows are\n"
+      "compared bit by bit; the time of an iteration is that of its slowest rank. Exit code 1:\n"
+      "wrong data, or PEs were lost and the others went on (--patience-us); 3: a PE was lost.\n"
       "Examples:\n"
       "  shmemctl run -n 4 moe --num-tokens 128,1024\n"
       "  shmemctl run -n 4 --nodes 2 moe --mode ht --dtype fp8 --routing zipf\n"

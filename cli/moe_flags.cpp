@@ -11,14 +11,25 @@ namespace shmemctl {
 namespace {
 
 void add_shape_flags(CLI::App& command, moe::Request& request) {
-  command.add_option("--num-tokens", request.tokens, "Tokens per rank (default 128)")
-      ->type_name("N[,N...]");
-  command.add_option("--hidden", request.hidden, "Hidden size: channels per token (default 7168)")
-      ->type_name("N[,N...]");
-  command.add_option("--num-topk", request.top_k, "Experts per token (default 8)")
+  command
+      .add_option("--num-tokens", request.tokens,
+                  "Tokens per rank, 0 to 1048576 (default 128); each number of a list is measured, "
+                  "with lists in several flags every combination")
       ->type_name("N[,N...]");
   command
-      .add_option("--num-experts", request.experts, "Experts of all ranks together (default 256)")
+      .add_option("--hidden", request.hidden,
+                  "Hidden size: channels per token, a multiple of 8 up to 1048576, with --dtype "
+                  "fp8 of 128 (default 7168); each number of a list is measured")
+      ->type_name("N[,N...]");
+  command
+      .add_option("--num-topk", request.top_k,
+                  "Experts per token, 1 to 32 and at most --num-experts (default 8); each number "
+                  "of a list is measured")
+      ->type_name("N[,N...]");
+  command
+      .add_option("--num-experts", request.experts,
+                  "Experts of all ranks together, a multiple of the number of ranks up to 65536 "
+                  "(default 256); each number of a list is measured")
       ->type_name("N[,N...]");
   command
       .add_option(
@@ -33,11 +44,17 @@ void add_shape_flags(CLI::App& command, moe::Request& request) {
 }
 
 void add_recorded_routing_flags(CLI::App& command, MoeFlags& flags) {
-  add_routing_flags(command, flags.request, "--record", "Rank 0", "the last rank");
-  command.add_flag(
-      "--fewer-by-rank", flags.request.fewer_by_rank,
-      "Rank r has --num-tokens minus r tokens, but at least one, as in DeepEP V2's test");
-  command.add_option("--record", flags.record, "Write the routing to FILE, which --routing reads")
+  add_routing_flags(command, flags.request,
+                    "written by --record (a name with / or .) with the same number of ranks, which "
+                    "sets --num-tokens, --num-topk and --num-experts, and excludes --uneven, "
+                    "--masked and --fewer-by-rank",
+                    "Rank 0", "the last rank");
+  command.add_flag("--fewer-by-rank", flags.request.fewer_by_rank,
+                   "Rank r has --num-tokens minus r tokens, but at least one, as in DeepEP V2's "
+                   "test (not with --uneven)");
+  command
+      .add_option("--record", flags.record,
+                  "Write the routing to FILE, which --routing reads (only if no flag has a list)")
       ->type_name("FILE");
 }
 
@@ -61,14 +78,13 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
       .add_option(
           "--combine", request.combine,
           "What is returned for a token, only with --mode ll. weighted (default): one row per "
-          "expert "
-          "choice, summed by the token's source rank; partial: one row per rank, which has summed "
-          "its own rows")
+          "expert choice, summed by the token's source rank; partial: one row per rank, which has "
+          "summed its own rows (not with --layout expert)")
       ->check(CLI::IsMember({"weighted", "partial"}));
   command
       .add_option("--layout", request.layout,
                   "Order of received rows. source (default): by source rank; expert: also packed "
-                  "per expert (only with --mode ll)")
+                  "per expert (only with --mode ll and --combine weighted)")
       ->check(CLI::IsMember({"source", "expert"}));
   command.add_flag(
       "--topk-weights", request.combined_weights,
@@ -95,16 +111,17 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
 void add_settings_flags(CLI::App& command, MoeFlags& flags) {
   command.add_flag("--tune", flags.tune,
                    "Before each point, try launch settings, verify and time each, and print them "
-                   "all; then measure the point with the best");
+                   "all; then measure the point with the best (not with --dispatch-settings, "
+                   "--combine-settings, --straggler or --max-delay-us)");
   const char* const names = "sms, warps, stages, kept, self_sms, in_place, chunk_bytes, chunk_rows "
-                            "(with --backend host only chunk_bytes)";
+                            "(with --backend host only chunk_bytes; not with --tune)";
   command
       .add_option("--dispatch-settings", flags.dispatch_settings,
                   std::string("Launch settings of dispatch, as --tune prints them: ") + names)
       ->type_name("NAME=N[,...]");
   command
       .add_option("--combine-settings", flags.combine_settings,
-                  "Launch settings of combine, with the same names")
+                  "Launch settings of combine, with the same names (not with --tune)")
       ->type_name("NAME=N[,...]");
 }
 
@@ -126,14 +143,15 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
                    "Do not verify the data; rows say that it is unchecked");
   command
       .add_option("--max-delay-us", effort.max_delay_us,
-                  "Delay each PE before each call by a random time of up to US microseconds")
+                  "Delay each PE before each call by a random time of up to US microseconds (not "
+                  "with --tune or --kernels-only)")
       ->type_name("US")
       ->check(CLI::Range(0, 1'000'000));
   command
       .add_option("--patience-us", flags.request.rank_timeout_us,
                   "Mask a rank that does not arrive at a call within US microseconds, be it slow, "
                   "stopped or dead, and continue without it; default: wait for it, and end if it "
-                  "is lost (only with --mode ll)")
+                  "is lost (only with --mode ll; not with --kernels-only)")
       ->type_name("US")
       ->check(CLI::Range(1.0, 1e9));
   command
@@ -143,18 +161,22 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
       ->type_name("PE")
       ->check(CLI::Range(0, moe::max_ranks - 1));
   command
-      .add_option("--straggler", flags.straggler, "Delay PE by US microseconds before every call")
+      .add_option("--straggler", flags.straggler,
+                  "Delay PE by US microseconds, 0 to 1000000, before every call (not with --tune "
+                  "or --kernels-only)")
       ->type_name("PE:US");
   command
-      .add_option("--pin", flags.pin,
-                  "Bind PEs to CPUs. auto (default): each to a core of its own, unless the "
-                  "launcher has done so; none; or a list of CPUs by local rank, such as 0,2,4-7")
+      .add_option(
+          "--pin", flags.pin,
+          "Bind PEs to CPUs. auto (default): each to a core of its own, unless the "
+          "launcher has done so; none; or a list with a CPU for each local rank, such as 0,2,4-7")
       ->type_name("CPUS");
   command.add_flag("--flush-l2", flags.start.flush_l2,
                    "Flush the GPU's L2 cache before each timed call (only with --backend gpu)");
   command.add_flag("--kernels-only", flags.start.kernels_only,
                    "Time only the kernels of a call, from a barrier between the GPUs on: without "
-                   "launches, and without the skew of the hosts (only with --backend gpu)");
+                   "launches, and without the skew of the hosts (only with --backend gpu; not with "
+                   "--straggler, --max-delay-us or --patience-us)");
   command
       .add_option(
           "--count", flags.count,

@@ -143,7 +143,9 @@ std::string markdown_command(const Page& page) {
   if (!shown.flags.empty())
     text += "\n## Options\n\n" + markdown_options(shown.flags);
   if (app.get_parent() != nullptr)
-    text += "\nThe [common options](shmemctl.md#options) apply too, in any position.\n";
+    text += "\nThe [common options](shmemctl.md#options) apply too, " +
+            (app.get_prefix_command() ? "before `" + app.get_name() + "`" : "in any position") +
+            ".\n";
   if (!app.get_footer().empty())
     text +=
         "\n## Notes and examples\n\n```text\n" + std::string(trim(app.get_footer())) + "\n```\n";

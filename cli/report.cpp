@@ -123,7 +123,7 @@ std::shared_ptr<ThresholdFlags> add_threshold_flags(CLI::App& command) {
       ->allow_extra_args(false);
   command
       .add_option("--require-file", flags->files,
-                  "File of such thresholds, one per line; # starts a comment")
+                  "File of such thresholds, one per line; # starts a comment; may be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);
   return flags;
@@ -300,20 +300,22 @@ void add_report_diff(CLI::App& report, Context& context) {
           each->required(false); // one report may contain several hosts
       },
       "Compare not rows but the hosts of all reports with one another, because they should be "
-      "alike; reports of `doctor`, `check` or a job");
+      "alike; reports of `doctor`, `check` or a job, of which one is enough if it has several "
+      "hosts");
   command
       ->add_option("--min-effect", flags->min_effect,
-                   "Changes smaller than this count as no change: 5% (default) or 0.05")
+                   "Changes smaller than this count as no change: 5% (default) or 0.05; from 0 to "
+                   "below 100%")
       ->type_name("FRACTION");
   command
       ->add_option("--alpha", flags->alpha,
                    "Probability that noise alone makes any row of the comparison better or worse "
-                   "(default 5%)")
+                   "(default 5%; above 0 and below 100%)")
       ->type_name("FRACTION");
   command
-      ->add_option(
-          "--max-unclear", flags->max_unclear,
-          "Exit 1 if more than this share of the rows is unclear (default: any share passes)")
+      ->add_option("--max-unclear", flags->max_unclear,
+                   "Exit 1 if more than this share of the rows is unclear, 0 to 100% (default: any "
+                   "share passes)")
       ->type_name("FRACTION");
   command->add_flag("--allow-missing", flags->allow_missing,
                     "Rows of BASE that are missing from NEW do not count as failures");
@@ -327,8 +329,8 @@ void add_report_check(CLI::App& report, Context& context) {
   CLI::App* command =
       report.add_subcommand("check", "Check reports against thresholds; exit 1 if one is not met");
   command->footer(std::string(threshold_help) +
-                  "--fail-on warning is short for findings[severity=error]==0 and\n"
-                  "findings[severity=warning]==0.\n"
+                  "One of --require, --require-file and --fail-on is needed. --fail-on warning is\n"
+                  "short for findings[severity=error]==0 and findings[severity=warning]==0.\n"
                   "Example: shmemctl report check hotspots.json --require "
                   "'hotspots.utilisation<=0.8' --fail-on warning");
   auto paths = std::make_shared<std::vector<std::string>>();

@@ -11,7 +11,8 @@
 namespace shmemctl {
 
 /// Adds the flags.
-/// @param file_is what writes a file for --routing, for its help: "--record"
+/// @param file_is what the help says of a file for --routing, after "a file": what writes it, and
+/// which flags it excludes
 /// @param first_rank,last_rank as the help of --uneven names them: "Rank 0", "the last rank"
 template <class Request>
 void add_routing_flags(CLI::App& command, Request& request, const std::string& file_is,
@@ -22,9 +23,8 @@ void add_routing_flags(CLI::App& command, Request& request, const std::string& f
           "Which experts tokens choose. uniform (default): all are equally likely; zipf: the i-th "
           "most popular one has weight 1/i; one-rank: only experts of rank 0; hot-expert: all "
           "choose expert 0, and others as uniform; empty-ranks: as uniform, but ranks with odd "
-          "numbers have no tokens; grouped: groups first, then experts of these; or a file written "
-          "by " +
-              file_is + " (a name with / or .)")
+          "numbers have no tokens; grouped: groups first, then experts of these; or a file " +
+              file_is)
       ->type_name("ROUTING|FILE");
   command
       .add_option(
@@ -33,10 +33,9 @@ void add_routing_flags(CLI::App& command, Request& request, const std::string& f
           "--routing grouped)")
       ->check(CLI::Range(1, moe::max_experts));
   command
-      .add_option(
-          "--num-topk-groups", request.top_groups,
-          "Groups that each token chooses its experts from, at most --num-groups (default 4; "
-          "only with --routing grouped)")
+      .add_option("--num-topk-groups", request.top_groups,
+                  "Groups that each token chooses its experts from, at most --num-groups and with "
+                  "at least --num-topk experts (default 4; only with --routing grouped)")
       ->check(CLI::Range(1, moe::max_experts));
   command
       .add_option("--masked", request.masked_percent,

@@ -172,7 +172,8 @@ void add_run(CLI::App& app, Context& context) {
   command->footer(
       "The first argument that is not an option starts the command; everything after it belongs\n"
       "to the command. The name of a subcommand (bringup, bench, ...) runs shmemctl itself; write\n"
-      "./bringup for a file of that name.\n"
+      "./bringup for a file of that name. --json, --csv and --config are options of the command:\n"
+      "write them after it.\n"
       "PE 0 reads stdin, the others /dev/null. Lines of output are never mixed. SIGINT, SIGTERM,\n"
       "SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are forwarded; a second SIGINT "
       "kills\n"
@@ -193,8 +194,8 @@ void add_run(CLI::App& app, Context& context) {
       ->check(CLI::Range(1, max_pes));
   command
       ->add_option("--nodes", flags->n_nodes,
-                   "Split the PEs into N virtual nodes, which then use the transport to other "
-                   "nodes (default 1)")
+                   "Split the PEs into N virtual nodes, at most --pes, which then use the "
+                   "transport to other nodes (default 1)")
       ->type_name("N")
       ->check(CLI::Range(1, max_pes));
   command

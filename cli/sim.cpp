@@ -120,31 +120,42 @@ void add_cluster_flags(CLI::App& command, sim::Request& request) {
 void add_traffic_flags(CLI::App& command, sim::Request& request) {
   command
       .add_option("--pattern", request.pattern,
-                  "Which ranks send to which. moe (default): dispatch and combine; all-to-all: "
+                  "Which ranks send to which. moe (default): dispatch and combine, the only "
+                  "pattern with tokens, experts, routing and random steps; all-to-all: "
                   "each to every other; put-ring: each to the rank in its place on the next node; "
                   "put-pairs: each to the one half the cluster away; put-incast: all to rank 0")
       ->type_name("PATTERN")
       ->check(CLI::IsMember(sim::pattern_names()));
   command
-      .add_option(
-          "-b,--bytes", request.size,
-          "Bytes that a rank sends to each target; not used by the pattern moe (default 1M)")
+      .add_option("-b,--bytes", request.size,
+                  "Bytes that a rank sends to each target (default 1M; only with a --pattern other "
+                  "than moe)")
       ->type_name("SIZE");
   command
       .add_option("--ep-ranks", request.ep_ranks,
-                  "Ranks per expert-parallel group, a multiple of a node's ranks (default: all)")
-      ->check(CLI::Range(1, 1 << 24));
+                  "Ranks per expert-parallel group: a multiple of a node's ranks, and a divisor of "
+                  "the number of all ranks and of --num-experts (default: all)")
+      ->check(CLI::Range(1, moe::max_experts));
   command.add_option("--num-tokens", request.tokens, "Tokens per rank (default 128)")
-      ->check(CLI::Range(0, 1 << 24));
-  command.add_option("--hidden", request.hidden, "Hidden size: elements per token (default 7168)")
-      ->check(CLI::Range(1, moe::max_hidden));
-  command.add_option("--num-topk", request.top_k, "Experts per token (default 8)")
+      ->check(CLI::Range(0, moe::tokens_limit));
+  command
+      .add_option("--hidden", request.hidden,
+                  "Hidden size: elements per token, a multiple of 8, with --dtype fp8 of 128 "
+                  "(default 7168)")
+      ->check(CLI::Range(moe::hidden_step, moe::max_hidden));
+  command
+      .add_option("--num-topk", request.top_k,
+                  "Experts per token, at most --num-experts (default 8)")
       ->check(CLI::Range(1, moe::max_top_k));
   command
       .add_option("--num-experts", request.experts,
-                  "Experts per expert-parallel group (default 256)")
+                  "Experts per expert-parallel group, a multiple of its ranks (default 256)")
       ->check(CLI::Range(1, moe::max_experts));
-  add_routing_flags(command, request, "moe --record", "Rank 0 of a group", "the last one");
+  add_routing_flags(
+      command, request,
+      "written by moe --record (a name with / or .), which also sets the ranks of a group, and "
+      "excludes --num-tokens, --num-topk, --num-experts, --uneven and --masked",
+      "Rank 0 of a group", "the last one");
   command
       .add_option("--mode", request.mode,
                   "ht (default): each token is sent once to each destination node and forwarded "
@@ -181,13 +192,14 @@ void add_effort_flags(CLI::App& command, SimFlags& flags) {
   command
       .add_option("--steps", request.steps,
                   "Number of sampled steps, each a dispatch and a combine (default 64); "
-                  "0: expected values only")
+                  "0: expected values only (not with --routing zipf)")
       ->check(CLI::Range(0, 1 << 20));
   command
       .add_option("--sample", request.sample,
                   "What is drawn in a step. tokens: the choices of every token (step 0 is what moe "
                   "routes with the same seed); counts: only how many tokens go to each node, for "
-                  "large clusters; auto (default): by the size of the cluster")
+                  "large clusters (only with --mode ht, without --flat, with --routing uniform and "
+                  "several nodes in a group); auto (default): by the size of the cluster")
       ->type_name("METHOD")
       ->check(CLI::IsMember({"auto", "tokens", "counts"}));
   command
@@ -198,20 +210,22 @@ void add_effort_flags(CLI::App& command, SimFlags& flags) {
       ->type_name("NIC");
   command
       .add_option("--slow-nic", request.slow_nics,
-                  "Also simulate the cluster with this NIC at a fraction of its rate: "
+                  "Also simulate the cluster with this NIC at a fraction of its rate, above 0 and "
+                  "at most 1: "
                   "[NODE/]NAME[:PORT]=0.5; without NODE, on all nodes; may be repeated: all such "
                   "changes together make one further simulation")
       ->type_name("NIC=FRACTION");
   command
       .add_option("--move-expert", request.move_experts,
-                  "Also simulate the cluster with this expert on another rank of its group; may be "
-                  "repeated: all such changes together make one further simulation")
+                  "Also simulate the cluster with this expert on another rank of its group (only "
+                  "with --pattern moe); may be repeated: all such changes together make one "
+                  "further simulation")
       ->type_name("EXPERT:RANK");
   command
       .add_option("--top", flags.top,
                   "How many NICs, nodes and switches are listed, the busiest first (default 8)")
       ->check(CLI::Range(1, 1 << 20));
-  command.add_flag("--all", flags.all, "List all NICs, nodes and switches");
+  command.add_flag("--all", flags.all, "List all NICs, nodes and switches, whatever --top says");
 }
 
 } // namespace

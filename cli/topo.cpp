@@ -51,7 +51,8 @@ void add_topo(CLI::App& app, Context& context) {
                     "Also map by the rules of every known NVSHMEM release, and show those that "
                     "choose other NICs here");
   command->add_flag("--measure", flags->measure,
-                    "Also measure copies between every pair of GPUs of this machine, in GB/s");
+                    "Also measure copies between every pair of GPUs of this machine, in GB/s "
+                    "(needs two NVIDIA GPUs; not with --from or --sysroot)");
   command->callback([&context, source_flags, flags] {
     context.run = [source_flags, flags](Context& run_context) {
       if (flags->dump == "report")

@@ -11,7 +11,6 @@
 #include "cli/help_format.h"
 #include "cli/similar_names.h"
 #include "src/base/error.h"
-#include "src/base/options.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
 #include "src/instruments/bench/case_table.h"
@@ -316,28 +315,6 @@ UsageError out_of_range(const std::string& name, const std::string& value,
   return usage;
 }
 
-/// The row of the option table for a flag, if the table has it.
-const OptionSpec* table_row(const CLI::Option& option) {
-  for (const OptionSpec& spec : option_table()) {
-    std::string flag = lower(spec.name);
-    std::replace(flag.begin(), flag.end(), '_', '-');
-    if (has(option.get_lnames(), flag) && option.get_type_name() == option_value_name(spec))
-      return &spec;
-  }
-  return nullptr;
-}
-
-/// The range of the option's values, from the parser's check or from the option table.
-std::optional<ValueRange> range_of(const CLI::Option& option) {
-  if (const std::optional<ValueRange> range = limits_of(option))
-    return range;
-  const OptionSpec* spec = table_row(option);
-  if (spec == nullptr || !spec->minimum || !spec->maximum)
-    return std::nullopt;
-  return ValueRange{std::to_string(*spec->minimum), std::to_string(*spec->maximum),
-                    spec->type == OptionType::integer};
-}
-
 /// "--from FILE", "--world {node,deepep-ht}"; "FILE" of an argument.
 std::string example_of(const CLI::Option& option) {
   const std::vector<std::string> flags = suggested_flags(option);
@@ -376,7 +353,7 @@ std::optional<UsageError> wrong_value(const CLI::Option& option, const CLI::Pars
     return std::nullopt;
   if (!values.empty())
     return unknown_value(name, value, values);
-  if (const std::optional<ValueRange> range = range_of(option))
+  if (const std::optional<ValueRange> range = limits_of(option))
     return out_of_range(name, value, *range);
   return std::nullopt;
 }

@@ -69,8 +69,8 @@ std::vector<OptionSpec> make_table() {
              "Log messages of this level and of more severe ones on stderr."),
       {"LOG_SUBSYSTEMS", OptionType::text, "",
        "Subsystems whose messages are logged, comma-separated: bootstrap, failure detector, gpu, "
-       "ibrc, memory, options, report, run, runtime, transports; empty: all; errors are always "
-       "logged."},
+       "ibrc, memory, options, report, run, runtime, topo, transports; empty: all; errors are "
+       "always logged."},
       {"SYSROOT", OptionType::text, "",
        "Read a copy of a machine's /sys and /proc below this directory, or an archive of shmemctl "
        "gather, instead of this machine."},
@@ -165,10 +165,12 @@ std::vector<OptionSpec> runtime_options() {
              "Address family of the TCP connections of the bootstrap and the failure detector; "
              "empty: IPv4 or IPv6.",
              in_nvshmem),
-      integer("BOOTSTRAP_UID_RANK", "-1", -1, 1 << 20,
-              "Rank of this PE, for BOOTSTRAP=uid; -1: read from the launcher's variables."),
+      integer("BOOTSTRAP_UID_RANK", "-1", -1, (1 << 20) - 1,
+              "Rank of this PE, for BOOTSTRAP=uid, together with BOOTSTRAP_UID_SIZE; -1: read from "
+              "the launcher's variables."),
       integer("BOOTSTRAP_UID_SIZE", "-1", -1, 1 << 20,
-              "PEs of the job, for BOOTSTRAP=uid; -1: read from the launcher's variables."),
+              "PEs of the job, at least 1, for BOOTSTRAP=uid, together with BOOTSTRAP_UID_RANK; "
+              "-1: read from the launcher's variables."),
       {"MPI_LIBRARY", OptionType::text, "libmpi.so.40", "Shared library to load as Open MPI."},
       {"PMIX_LIBRARY", OptionType::text, "libpmix.so.2", "Shared library to load as PMIx."},
       {"OPENSHMEM_LIBRARY", OptionType::text, "liboshmem.so.40",
@@ -194,8 +196,9 @@ std::vector<OptionSpec> runtime_options() {
        "free."},
       {"FAULT", OptionType::text, "",
        "Fault injection for tests: kill:PE:PHASE, stop:PE:PHASE, exit:PE:PHASE or error:PE:PHASE "
-       "makes a PE fail in that phase; corrupt:PE:verify corrupts the data that bench verifies; "
-       "slow:PE:fabric, or slow:PE:fabric-TO, slows what fabric sends, to all PEs or to one."},
+       "makes a PE fail in that phase; corrupt:PE:verify corrupts the data that bench and moe "
+       "verify; slow:PE:fabric, or slow:PE:fabric-TO, slows what fabric sends, to all PEs or to "
+       "one."},
   };
 }
 
@@ -309,13 +312,14 @@ std::vector<OptionSpec> transport_options() {
              "Order in which the emulated HCA executes operations, for tests. ordered: as posted; "
              "any: any order that HCAs with out-of-order placement may use."),
       integer("PROXY_THREADS", "1", 1, 8,
-              "Proxy threads of each PE; each serves a part of the other PEs."),
+              "Proxy threads of each PE; each serves a part of the other PEs. At most 6 if a "
+              "network carries transfers of GPU memory."),
       {"PROXY_CPUS", OptionType::text, "",
        "CPUs of the proxy threads, such as 2,4-7: one for each thread if there are enough, else "
        "all for all; empty: all CPUs that the process was allowed at its start."},
       {"LIBFABRIC_PROVIDER", OptionType::text, "",
-       "libfabric provider: tcp, verbs, efa or cxi; empty: the first of cxi, efa, verbs and tcp "
-       "that is available.",
+       "libfabric provider: tcp, verbs, efa, cxi, or another that fi_info lists; empty: the first "
+       "of cxi, efa, verbs and tcp that is available.",
        in_nvshmem},
       choice("LIBFABRIC_PROFILE", "", {"", "tcp", "verbs", "efa", "cxi"},
              "Provider whose rules for ordering, atomics and signals libfabric's transport "

@@ -96,7 +96,7 @@ CALLS = {
         ("bench put -D 10sec", "--duration: 10sec is not a number", "pass a number from 0.001 to 86400"),
         ("bench put -D 48h", "--duration: 172800 is not in range", "--duration 86400"),
         ("bench put -b 12Q", "--min-bytes 12Q is not a size", "such as 8, 4K, 2M or 1G"),
-        ("sim --nodes abc", "--nodes: abc is not an integer", "pass an integer from 0 to"),
+        ("sim --nodes abc", "--nodes: abc is not an integer", "pass an integer from 1 to"),
         ("hotspots --watch 0", "--watch: 0 is not in range 0.05 to 86400", "nearest legal value: --watch 0.05"),
         ("topo --pes-per-node 9999", "--pes-per-node: 9999 is not in range 0 to 4096", "--pes-per-node 4096"),
         ("topo --timeout -5", "--timeout: -5 is not in range 1 to 86400", "--timeout 1"),

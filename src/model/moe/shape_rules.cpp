@@ -11,8 +11,6 @@ namespace shmemctl::moe {
 
 namespace {
 
-constexpr std::int32_t tokens_limit = 1 << 20;
-
 /// "7040 or 7168": the multiples of `of` from `least` to `most` that are nearest to a value that is
 /// not one.
 /// @param least, most must be multiples of `of`
@@ -33,7 +31,7 @@ std::optional<BrokenRule> outside(const std::string& what, std::int32_t value, s
 }
 
 std::optional<BrokenRule> broken_hidden(const Shape& shape, Format format) {
-  const std::int32_t step = format == Format::fp8 ? channels_per_scale : 8;
+  const std::int32_t step = format == Format::fp8 ? channels_per_scale : hidden_step;
   const bool in_range = shape.hidden >= step && shape.hidden <= max_hidden;
   if (in_range && shape.hidden % step == 0)
     return std::nullopt;

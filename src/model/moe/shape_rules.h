@@ -11,6 +11,8 @@ namespace shmemctl::moe {
 
 inline constexpr std::int32_t max_experts = 1 << 16;
 inline constexpr std::int32_t max_hidden = 1 << 20;
+inline constexpr std::int32_t hidden_step = 8; ///< with bf16: rows are moved in pieces of 16 bytes
+inline constexpr std::int32_t tokens_limit = 1 << 20; ///< most tokens per rank
 inline constexpr std::int32_t max_expert_alignment = 1 << 16;
 
 /// A rule that a shape breaks.

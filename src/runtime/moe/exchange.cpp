@@ -21,8 +21,9 @@ GpuSettings gpu_settings_of(const PeGpu& gpu, const ExchangeConfig& config, cons
 namespace {
 
 /// The largest `hidden` for which a row fits into a block's shared memory; 0 if there is none.
-std::int32_t max_hidden(const PeGpu& gpu, const ExchangeConfig& config, const MoePath& path) {
-  const std::int32_t step = config.format == Format::fp8 ? channels_per_scale : 8;
+std::int32_t max_hidden_of_kernels(const PeGpu& gpu, const ExchangeConfig& config,
+                                   const MoePath& path) {
+  const std::int32_t step = config.format == Format::fp8 ? channels_per_scale : hidden_step;
   ExchangeConfig one = config;
   std::int32_t holds = 0, too_many = config.shape.hidden / step;
   while (holds + 1 < too_many) {
@@ -67,7 +68,7 @@ std::optional<BrokenRule> exchange_broken_rule(const PeGpu& gpu, const ExchangeC
     return at_most("num-experts", most, ": notify counts them in a block's shared memory",
                    shape.n_experts, most);
   if (!settings.holds_a_row()) {
-    const std::int32_t most = max_hidden(gpu, config, path);
+    const std::int32_t most = max_hidden_of_kernels(gpu, config, path);
     return at_most("hidden", most,
                    fmt::format(" with {} ranks: a block's shared memory has to hold a row and its "
                                "records",
