@@ -592,11 +592,13 @@ void add_bench(CLI::App& app, Context& context) {
   command->add_flag("--list", flags->list,
                     "List the cases, what each measures and how, and exit; with --initiator or "
                     "--memory, only the cases for it");
-  command->add_flag("--ladder", flags->ladder,
-                    "Measure the layers of one path one by one and show what each loses: memcpy or "
-                    "RDMA writes by verbs, the transport alone, put, MoE dispatch; at one size, "
-                    "which --sizes sets (default 1M); not with CASE, --traffic, --bidir, -b, -e, "
-                    "-i, --initiator stream or --memory registered");
+  command->add_flag(
+      "--ladder", flags->ladder,
+      "Measure one path layer by layer (memcpy or RDMA writes by verbs, the transport "
+      "alone, put, MoE dispatch and combine), and show how much bandwidth each layer "
+      "loses; all but MoE at one size, which --sizes sets (default 1M); not with CASE, --traffic, "
+      "--bidir, -b, -e, "
+      "-i, --initiator stream or --memory registered");
   command->add_flag("--self-test", flags->self_test,
                     "Test the measurement itself instead of the machine: inject known delays and "
                     "rates, and compare what is reported");

@@ -299,8 +299,8 @@ void add_report_diff(CLI::App& report, Context& context) {
         for (CLI::Option* const each : {base, other})
           each->required(false); // one report may contain several hosts
       },
-      "Compare not rows but the hosts of all reports with one another, because they should be "
-      "alike; reports of `doctor`, `check` or a job, of which one is enough if it has several "
+      "Compare hosts instead of rows: all hosts of these reports, which should be alike. Takes "
+      "reports of `topo`, `doctor`, `check` or of a job, of which one is enough if it has several "
       "hosts");
   command
       ->add_option("--min-effect", flags->min_effect,

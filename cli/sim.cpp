@@ -233,7 +233,7 @@ void add_effort_flags(CLI::App& command, SimFlags& flags) {
 void add_sim(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("sim", "Simulate a MoE dispatch and combine, or another traffic pattern, "
-                                "on a cluster: traffic per NIC and time");
+                                "on a cluster: the time, and the traffic of each NIC");
   command->footer(
       "A cluster is --nodes copies of one topology (--from, or this machine). No data is "
       "transferred:\ntimes are lower bounds, the bytes of the busiest link divided by its rate.\n"

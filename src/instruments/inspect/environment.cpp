@@ -74,7 +74,7 @@ constexpr Contradiction contradictions[] = {
     {"NVSHMEM_ENABLE_NIC_PE_MAPPING", "on", "NVSHMEM_NETDEVS_POLICY", "*",
      "the policy acts only without the mapping"},
     {"NVSHMEM_REMOTE_TRANSPORT", "none", "NVSHMEM_IB_ENABLE_IBGDA", "on",
-     "no transport reaches other nodes"},
+     "IBGDA starts alone: the host has no transport to other nodes"},
 };
 
 /// Variables that PyTorch reads, and not NCCL, whose prefix they have.

@@ -33,7 +33,8 @@ public:
   void finish(const Deadline& deadline) override;
 
 private:
-  /// One call with all data that it touches. An abandoned call keeps its share of it.
+  /// One call of the plugin, with all data that it touches. Shared with the thread that makes the
+  /// call, so that an abandoned call does not lose the data.
   struct Call {
     std::vector<std::byte> send, receive;
     shmemctl_bootstrap table{};
