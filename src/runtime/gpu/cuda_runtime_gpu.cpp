@@ -44,6 +44,10 @@ CudaGpuRuntime::CudaGpuRuntime(std::shared_ptr<const cuda::Device> device, GpuSe
   log(LogLevel::info, "gpu",
       fmt::format("PE {}: {} ({}, {}), heap of kind {}: {}", setup_.placement->pe, device_->text(),
                   info_.name, info_.pci_address, info_.heap_kind, info_.heap_reason));
+  if (setup_.placement->pe == 0 && loses_atomics())
+    log(LogLevel::warning, "gpu",
+        "the heap is host memory, on which atomics of several GPUs may lose updates of a word "
+        "(CUDA names no native atomics there): set SHMEMCTL_HEAP=auto for a heap in GPU memory");
 }
 
 CudaGpuRuntime::~CudaGpuRuntime() {
@@ -63,13 +67,27 @@ void CudaGpuRuntime::describe() {
       choose_gpu_heap(setup_.options->text("HEAP"), setup_.capabilities_by_pe, *setup_.placement)
           .reason;
   if (info_.heap_kind == "host" && !info.host_atomics)
-    info_.heap_reason += "; CUDA names no native atomics of this GPU on host memory, so kernels' "
-                         "counters and atomics there are those of PCIe, if the platform has them";
+    info_.heap_reason += "; CUDA names no native atomics of this GPU on host memory, so atomics of "
+                         "different GPUs, or of a GPU and a CPU, on one word may lose updates";
   info_.multiprocessors = info.multiprocessors;
   info_.memory_GBps = info.memory_GBps;
   info_.cooperative_launch = info.cooperative_launch;
   info_.stream_operations = info.stream_operations;
   info_.no_kernels = why_no_kernels(device_->driver().version(), CUDA_VERSION);
+}
+
+/// Whether kernels of several GPUs may change words of one heap, with atomics that are atomic only
+/// among those of one GPU.
+bool CudaGpuRuntime::loses_atomics() const {
+  if (info_.heap_kind != "host" || device_->info().host_atomics)
+    return false;
+  const std::vector<std::string>& why_not = memory_.why_not_mapped();
+  const auto me = static_cast<std::size_t>(setup_.placement->pe);
+  for (std::size_t pe = 0; pe < why_not.size(); ++pe)
+    if (why_not[pe].empty() &&
+        setup_.capabilities_by_pe[pe].uuid != setup_.capabilities_by_pe[me].uuid)
+      return true;
+  return false;
 }
 
 void CudaGpuRuntime::choose_paths() {

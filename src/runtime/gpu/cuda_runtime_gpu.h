@@ -53,6 +53,7 @@ public:
 
 private:
   void describe();
+  bool loses_atomics() const;
   void choose_paths();
   void make_heap();
   void store_deltas();
