@@ -111,7 +111,7 @@ class FabricTest(CliTest):
     def test_one_host_is_refused(self):
         code, out, err = run("run", "-n", 2, "fabric", env=SMALL)
         self.assertEqual(code, 2, out + err)
-        self.assertIn("fabric: all PEs are on one host", err)
+        self.assertIn("all PEs are on one host", err)
         self.assertIn("--nodes", err)
 
     def test_bad_durations_are_refused(self):

@@ -491,8 +491,8 @@ class Faults(MoeTest):
     def test_others_continue_without_a_stopped_pe(self):
         for fault in ("stop:1:moe", "stop:1:moe-middle"):
             with self.subTest(fault=fault):
-                self.assert_goes_on(fault, 1, "does not answer")
-        err, document = self.assert_goes_on("stop:1:absent", 1, "does not answer", "--absent", 1)
+                self.assert_goes_on(fault, 1, "has not answered")
+        err, document = self.assert_goes_on("stop:1:absent", 1, "has not answered", "--absent", 1)
         self.assertIn("PE 0 has masked PE 1; 4 dispatches and combines ran without it, verified", err)
         self.assertIn("without it", {row["params"]["phase"] for row in document["results"]})
 

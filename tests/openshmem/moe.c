@@ -122,7 +122,7 @@ static void test_an_exchange_that_is_refused(void* workspace) {
   if (n == 1)
     return;
   INVALID(shmemctl_moe_create(&config, me == 0 ? NULL : workspace, &moe),
-          me == 0 ? "workspace" : "PE 0 could not");
+          me == 0 ? "workspace" : "PE 0 has refused its arguments");
   if (me == n - 1)
     config.hidden -= 8;
   INVALID(shmemctl_moe_create(&config, workspace, &moe), "another configuration");

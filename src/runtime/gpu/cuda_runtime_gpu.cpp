@@ -305,6 +305,7 @@ void CudaGpuRuntime::wait(GpuStream stream, const char* step) {
   try {
     done = wait_for_stream(*device_, static_cast<CUstream>(stream), deadline, on_check, where);
   } catch (...) {
+    check(); // a kernel that reports a mistake goes on and may fault: its report is the cause
     release_kernels();
     throw;
   }

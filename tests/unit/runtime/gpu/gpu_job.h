@@ -46,6 +46,14 @@ public:
   HeldStreams& operator=(const HeldStreams&) = delete;
 };
 
+/// The next query of a stream fails with this CUDA error, and so does every call after it.
+inline void fail_next_query(int code) {
+  const int next = of_fake<int(const char*)>("fake_cuda_calls")("cuStreamQuery") + 1;
+  ::setenv("FAKE_CUDA_STICKY", "1", 1);
+  ::setenv("FAKE_CUDA_FAIL",
+           ("cuStreamQuery:" + std::to_string(next) + ":" + std::to_string(code)).c_str(), 1);
+}
+
 /// A PE's work: the kernel of PE 1 fails permanently with this CUDA error, while PE 0's waits for
 /// it.
 inline std::string fail_kernel_of_pe_1(Runtime& runtime, int code) {
@@ -54,10 +62,7 @@ inline std::string fail_kernel_of_pe_1(Runtime& runtime, int code) {
     runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel that waits for the other PE");
     return "no failure";
   }
-  const int next = of_fake<int(const char*)>("fake_cuda_calls")("cuStreamQuery") + 1;
-  ::setenv("FAKE_CUDA_STICKY", "1", 1);
-  ::setenv("FAKE_CUDA_FAIL",
-           ("cuStreamQuery:" + std::to_string(next) + ":" + std::to_string(code)).c_str(), 1);
+  fail_next_query(code);
   runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel");
   return "no failure";
 }

@@ -119,8 +119,9 @@ TEST(GpuWait, EndsWhenTheStreamIsDone) {
 }
 
 /// What PE 0's kernel reports while the host waits for it, as the error of both PEs.
+/// @param faults whether the kernel faults after its report
 void expect_reported(WaitKind kind, std::uint64_t offset_bytes, int exit_code,
-                     const std::vector<std::string>& said) {
+                     const std::vector<std::string>& said, bool faults = false) {
   const auto pe_of_job = [=](Runtime& runtime) -> std::string {
     if (runtime.pe() == 1) {
       runtime.gather_text("");
@@ -136,6 +137,8 @@ void expect_reported(WaitKind kind, std::uint64_t offset_bytes, int exit_code,
     report.offset_bytes = offset_bytes;
     report.kind = kind;
     std::atomic_ref(report.state).store(WaitReport::written);
+    if (faults)
+      fail_next_query(CUDA_ERROR_ILLEGAL_ADDRESS);
     runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel");
     return {};
   };
@@ -155,6 +158,10 @@ TEST(GpuWait, NamesABarrierWithMissingPes) {
   expect_reported(WaitKind::cell, 2 * sizeof(DeviceTeamFlags), 124,
                   {"GPU 0 (0000:1a:00.0), block 6", "wait for PE 1",
                    "arrivals at barriers and syncs of team 2 is 11, expected 12"});
+}
+TEST(GpuWait, AReportComesBeforeTheFaultThatFollowsIt) {
+  expect_reported(WaitKind::team_size, UINT64_MAX, 2,
+                  {"GPU 0 (0000:1a:00.0), block 6", "begin a collective of team 12"}, true);
 }
 TEST(GpuWait, AnImpossibleCollectiveIsAnError) {
   expect_reported(WaitKind::team_size, UINT64_MAX, 2,
