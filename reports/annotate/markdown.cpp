@@ -301,7 +301,8 @@ const char* label_of(const ResultRow& row) {
   return row.status == RowStatus::skip ? "skipped" : to_string(row.verified);
 }
 
-/// A table of the results, and below it, once for each case, the parameters that all its rows share.
+/// A table of the results, and below it, once for each case, the parameters that all its rows
+/// share.
 void add_results(const Report& report, Page& page) {
   Parameters parameters;
   for (const ResultRow& row : report.results)

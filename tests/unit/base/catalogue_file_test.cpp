@@ -165,7 +165,7 @@ TEST(CatalogueFile, ValuesOfAnotherFormAreRefusedWithTheirLine) {
             "x.conf, line 2: the pattern has {} more than once");
   for (const char* const number : {"0", "-1", "x", "1000001", "3.5"})
     EXPECT_EQ(problem_of(std::string("weight ") + number, weight),
-              std::string("x.conf, line 2: ") + number + " is not a number from 1 to 1000000");
+              std::string("x.conf, line 2: ") + number + " is not an integer from 1 to 1000000");
   EXPECT_EQ(problem_of("weight 1000000", weight), "no error");
   EXPECT_EQ(problem_of("colour red", severity), "x.conf, line 2: red is not a severity");
   EXPECT_EQ(problem_of("colour warning", severity), "no error");
