@@ -138,7 +138,7 @@ void expect_reported(WaitKind kind, std::uint64_t offset_bytes, int exit_code,
     report.kind = kind;
     std::atomic_ref(report.state).store(WaitReport::written);
     if (faults)
-      fail_next_query(CUDA_ERROR_ILLEGAL_ADDRESS);
+      fail_next_query(700); // CUDA_ERROR_ILLEGAL_ADDRESS
     runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel");
     return {};
   };
