@@ -152,12 +152,12 @@ class WholeJobs(OpenShmemTest):
                 self.assertIn("was lost in phase bench", err)
 
     def test_unknown_transports_are_refused(self):
-        for text, problem in (("carrier-pigeon", "unknown transport"),
-                              ("ucx,ucx", "named twice")):
+        for text, problem, fix in (("carrier-pigeon", "unknown transport", "choose from shm, ibrc"),
+                                   ("ucx,ucx", "named twice", "name each transport once")):
             code, _, err = run("run", "-n", 2, "bringup", "--transport", text)
             self.assertEqual(code, 2, err)
             self.assertIn(problem, err)
-            self.assertIn("choose from shm, ibrc", err)
+            self.assertIn("fix: " + fix, err)
 
 
 if __name__ == "__main__":

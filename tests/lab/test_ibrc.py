@@ -36,7 +36,7 @@ class Ibrc(lab_support.Jobs):
 
     def test_addresses_of_different_kinds(self):
         self.assertRegex(self.unreachable("kinds"),
-                         "here RoCE v2 link-local, there RoCE v2 IPv4; IB_GID_INDEX")
+                         "here RoCE v2 link-local, there RoCE v2 IPv4; SHMEMCTL_IB_GID_INDEX")
 
     def test_no_dev_infiniband(self):
         self.assertIn("the kernel has rxe0, rxe1, but /dev/infiniband/uverbs* is missing",

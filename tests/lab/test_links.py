@@ -37,7 +37,7 @@ class Links(lab_support.Jobs):
 
     def test_a_path_with_a_smaller_mtu(self):
         self.assert_all_say("large", "put 65536 bytes to " + WAY, "transport retry counter exceeded", "did not answer")
-        self.assertIn("less than the MTU of 4096 bytes: set SHMEMCTL_IB_MTU lower",
+        self.assertIn("a smaller MTU than 4096 bytes: set SHMEMCTL_IB_MTU lower",
                       self.text("large.0.errors"))
         self.assert_verified("smaller.0")
 

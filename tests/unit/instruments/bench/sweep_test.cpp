@@ -62,7 +62,9 @@ TEST(Sweep, AListOfSizesIsMeasuredInItsOrder) {
   const auto refused = [](const CaseInfo& info, const Sweep& asked, const char* problem) {
     return expect_error(ExitCode::usage, {problem}, [&] { points_of(info, asked, 2); });
   };
-  EXPECT_NE(refused(words, sweep, "8 bytes: 12").find("| pass --sizes 16"), std::string::npos);
+  EXPECT_NE(refused(words, sweep, "size 12 is no multiple of the case's element size, 8 bytes")
+                .find("| pass --sizes 16"),
+            std::string::npos);
   words.only_bytes = {4, 8};
   sweep.sizes = {8, 16};
   EXPECT_NE(refused(words, sweep, "4, 8 bytes only, not 16").find("--sizes 4,8"),

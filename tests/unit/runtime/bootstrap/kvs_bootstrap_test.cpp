@@ -168,7 +168,8 @@ TEST(KvsBootstrap, RejectsStoresWithTooShortValues) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::unavailable);
-    EXPECT_NE(error.message().find("only 20 bytes"), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("limits a value to 20 bytes"), std::string::npos)
+        << error.message();
   }
 }
 

@@ -84,7 +84,7 @@ TEST_F(Plugin, CallsFail) {
   EXPECT_EQ(error.find('\n'), std::string::npos);
   expect_error(ExitCode::unavailable, {"lost PE 0", "reset"}, [&] { barrier_after("lost@2"); });
   expect_error(ExitCode::deadline, {"PE 0"}, [&] { barrier_after("timeout@2"); });
-  expect_error(ExitCode::unavailable, {"4711", "no status"}, [&] { barrier_after("status@2"); });
+  expect_error(ExitCode::unavailable, {"4711", "not a status"}, [&] { barrier_after("status@2"); });
   expect_error(ExitCode::unavailable, {"xxxx"}, [&] { barrier_after("endless@2"); });
 }
 

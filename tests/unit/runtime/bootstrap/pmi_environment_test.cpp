@@ -54,7 +54,7 @@ TEST(PmiEnvironment, DescriptorsOfOtherTypes) {
   EXPECT_NE(refusal([] { pmi_descriptor({}); }).find("PMI_FD: not set"), std::string::npos);
   EXPECT_NE(refusal([] {
               pmi_descriptor({{"PMI_FD", "x"}});
-            }).find("\"x\" is not a number"),
+            }).find("\"x\" is not an integer from "),
             std::string::npos);
   EXPECT_NE(refusal([] {
               pmi_descriptor({{"PMI_FD", "1048576"}});

@@ -104,13 +104,16 @@ TEST_P(EachBufferPath, RejectsStaleAndDamagedDescriptors) {
     expect_error(ExitCode::usage, {"descriptor"}, [&] { world[1].put(damaged, 0, &word, 8); });
   }
   world[0].remove(handle);
-  expect_error(ExitCode::usage, {"no longer"}, [&] { world[1].put(descriptor, 0, &word, 8); });
-  expect_error(ExitCode::usage, {"no longer"}, [&] { world[1].get(&word, descriptor, 0, 8); });
+  expect_error(ExitCode::usage, {"not registered, or not any more"},
+               [&] { world[1].put(descriptor, 0, &word, 8); });
+  expect_error(ExitCode::usage, {"not registered, or not any more"},
+               [&] { world[1].get(&word, descriptor, 0, 8); });
   // Never opened before it went.
   const BufferHandle second = world[0].add(others.base(), others.size_bytes());
   const BufferDescriptor unopened = world[0].describe(second);
   world[0].remove(second);
-  expect_error(ExitCode::usage, {"no longer"}, [&] { world[1].put(unopened, 0, &word, 8); });
+  expect_error(ExitCode::usage, {"not registered, or not any more"},
+               [&] { world[1].put(unopened, 0, &word, 8); });
 }
 
 /// Slot reuse (a race in FlagCX, #339): the handle of an earlier user of the slot must never reach

@@ -94,7 +94,7 @@ TEST(Launch, OneCallerIsOneThreadOneWarpOrOneBlock) {
   EXPECT_EQ(threads_for(CallScope::block), 128);
   request.threads = 256;
   EXPECT_EQ(threads_for(CallScope::block), 256);
-  expect_refused("32 threads", [&] { threads_for(CallScope::warp); });
+  expect_refused("--threads must be 32", [&] { threads_for(CallScope::warp); });
   request = by_gpu();
   request.ctas = 2;
   expect_refused("one block", [&] { launch_of("put-latency", caller_rules(), request); });

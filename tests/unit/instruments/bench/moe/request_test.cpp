@@ -105,7 +105,7 @@ TEST(MoeRequest, BadOnesNameTheNearestLegalValue) {
     r.routing = "./file";
     r.fewer_by_rank = true;
   });
-  refused({"--fewer-by-rank", "--uneven"}, "omit one", [](Request& r) {
+  refused({"--fewer-by-rank", "--uneven"}, "omit --fewer-by-rank or --uneven", [](Request& r) {
     r.uneven = true;
     r.fewer_by_rank = true;
   });
