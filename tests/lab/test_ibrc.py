@@ -51,7 +51,7 @@ class Ibrc(lab_support.Jobs):
         # By whoever finds it first; the other repeats that.
         fix = self.assert_refused("mismatch", 3, "connect to PE", "host lab0, PE", "device rxe", "port 1",
                                   "IB_MTU is 4096, and the port rxe1:1", "has 1024")
-        self.assertIn("unset IB_MTU", fix)
+        self.assertIn("unset SHMEMCTL_IB_MTU", fix)
 
     def test_a_wrong_key_is_a_remote_access_error(self):
         self.assert_ended("key", 0)

@@ -61,12 +61,13 @@ int path_mtu(const Pair& pair, int local_mtu, int remote_mtu) {
     return both;
   if (wished > both) {
     const bool here = pair.local.mtu_bytes <= pair.remote.mtu_bytes;
-    throw pair.error(fmt::format("IB_MTU is {}, and the port {} {} has {}", wished,
-                                 port_name(here ? pair.local : pair.remote),
-                                 here ? "here" : "of " + pair.job.name_of(pair.peer), both),
-                     fmt::format("unset IB_MTU, or raise that port's MTU: its network interface "
-                                 "needs about 100 bytes more than {}",
-                                 wished));
+    throw pair.error(
+        fmt::format("SHMEMCTL_IB_MTU is {}, and the port {} {} has {}", wished,
+                    port_name(here ? pair.local : pair.remote),
+                    here ? "here" : "of " + pair.job.name_of(pair.peer), both),
+        fmt::format("unset SHMEMCTL_IB_MTU, or raise that port's MTU: its network interface "
+                    "needs about 100 bytes more than {}",
+                    wished));
   }
   return wished;
 }

@@ -93,7 +93,7 @@ TEST(Plan, ARequestedMtuIsRefusedIfAPortHasLess) {
   EXPECT_NE(expect_error(ExitCode::unavailable,
                          {"PE 1 on node2", "rxe0", "port 1", "IB_MTU is 2048", "has 1024"},
                          [&] { plan_paths(mine, theirs, {}, job, 1); })
-                .find("unset IB_MTU"),
+                .find("unset SHMEMCTL_IB_MTU"),
             std::string::npos);
   expect_error(ExitCode::unavailable, {"IB_MTU is 2048", "here has 1024"},
                [&] { plan_paths(theirs, mine, {}, job, 1); });
