@@ -135,7 +135,7 @@ void JobSession::step(const std::string& name) {
 Error JobSession::why_late(const std::string& step_name) {
   constexpr double limit_s = 0.3;
   const Error hangs(ExitCode::deadline, step_name, "finish",
-                    "timed out: a call into a library or driver hangs",
+                    "timed out: a call into a library, a driver or a file system has not returned",
                     "pass a longer --timeout SECONDS, or check what this phase is waiting for");
   const std::lock_guard lock(failure_detector_mutex_);
   if (!failure_detector_)

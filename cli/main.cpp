@@ -70,8 +70,10 @@ void add_common_flags(CLI::App& app, Context& context) {
                  "%h expands to the host name")
       ->type_name("FILE");
   app.add_flag("-q,--quiet", context.quiet, "Print errors only");
-  app.add_flag("-v,--verbose", context.verbose,
-               "Print evidence and details of checks and findings as well");
+  app.add_flag(
+      "-v,--verbose", context.verbose,
+      "Print more: evidence of checks, each finding by itself, all rows and details of tables, "
+      "and log messages of level info");
   app.add_flag("--no-progress", context.no_progress, "Do not show progress on the terminal");
   app.add_flag("--force", context.force,
                "Overwrite files that exist; without it, such a file ends the run before it starts");

@@ -53,8 +53,10 @@ void add_recorded_routing_flags(CLI::App& command, MoeFlags& flags) {
                    "Rank r has --num-tokens minus r tokens, but at least one, as in DeepEP V2's "
                    "test (not with --uneven)");
   command
-      .add_option("--record", flags.record,
-                  "Write the routing to FILE, which --routing reads (only if no flag has a list)")
+      .add_option(
+          "--record", flags.record,
+          "Write the routing to FILE, for --routing FILE of a later run (only with one value in "
+          "each flag that takes a list)")
       ->type_name("FILE");
 }
 

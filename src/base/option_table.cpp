@@ -86,8 +86,8 @@ std::vector<OptionSpec> make_table() {
        "topo, check or sim reads a recorded node, the release in the recording."},
       integer("PES_PER_NODE", "0", 0, 4096, "PEs that run on each node; 0: one per GPU."),
       {"GPUS", OptionType::text, "",
-       "GPUs of the PEs of a machine, in the order of the PEs, as comma-separated numbers of topo; "
-       "the list repeats if there are more PEs; empty: all GPUs in order."},
+       "GPU of each PE of a machine: comma-separated indices as topo shows them, the first for "
+       "local PE 0; the list repeats if there are more PEs; empty: all GPUs in order."},
       {"HCA_LIST", OptionType::text, "",
        "HCAs that PEs may use, as comma-separated NAME[:PORT]; a ^ before the list: use all but "
        "these.",

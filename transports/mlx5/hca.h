@@ -131,8 +131,8 @@ public:
   /// An asynchronous event that ended the QP (CQ overrun, fatal QP error), in one clause; nothing
   /// if there was none. Too slow for every poll: called in long waits only.
   virtual std::optional<std::string> fatal_event() = 0;
-  /// Details of the failure of WQE `wqe_counter`, or of the QP's first failure. Only the emulated
-  /// HCA knows them; may be empty.
+  /// Why WQE `wqe_counter` failed or, if another WQE of the QP failed first, why that one did, with
+  /// its number. Empty if unknown: only the emulated HCA knows it.
   virtual std::string detail(std::uint16_t wqe_counter) const = 0;
 };
 

@@ -26,7 +26,7 @@ public:
   /// Records all rows of recorded_files(), the libraries of processes, the packages that own them,
   /// and the messages of the kernel log that the catalogue contains.
   void record();
-  /// Adds a file that does not come from the machine: "/shmemctl/node.json".
+  /// Adds a file that shmemctl itself has written, such as "/shmemctl/node.json".
   void add(const std::string& path, const std::string& content);
   /// Paths that are missing in the tree because read_archive() would not accept them.
   const std::vector<std::string>& left_out() const { return left_out_; }

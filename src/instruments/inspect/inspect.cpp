@@ -95,8 +95,9 @@ void note_foreign_sockets(const Rights& rights, Process& process) {
         {"bytes of TCP connections", "it is in another network namespace: run inspect in that"});
 }
 
-/// Whether data moved over the ports of its queue pairs or over the NVLinks of its GPU. Empty if
-/// nothing was watched, or if a relevant counter is unknown.
+/// Whether more than keep-alive traffic moved over the ports of its queue pairs and the NVLinks of
+/// its first GPU. Empty if nothing was watched, or if the known counters show none and others are
+/// unknown.
 std::optional<bool> moves_data(const Inspected& process, const Inspection& inspection) {
   if (inspection.window_s <= 0 || !process.rdma || process.gpus.empty())
     return std::nullopt;

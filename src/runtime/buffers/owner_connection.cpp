@@ -133,7 +133,10 @@ void OwnerConnection::require_stage() {
   const std::lock_guard lock(mutex_);
   if (staged_)
     return;
-  require_done(call({.kind = RequestKind::stage}).response, "allocate staging memory");
+  const Response response = call({.kind = RequestKind::stage}).response;
+  if (response.outcome != Outcome::done)
+    throw Error(ExitCode::unavailable, "PE " + std::to_string(owner_), "allocate staging memory",
+                response.reason, "check the output of that PE");
   staged_ = true;
 }
 

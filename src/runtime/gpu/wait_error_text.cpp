@@ -247,7 +247,7 @@ WaitErrorText describe_wait(const WaitReport& report, int pe, double timeout_s,
             "run shmemctl bringup to see which PEs can reach each other"};
   default:
     return {ExitCode::unavailable, "reach " + waited_for(report, pe),
-            fmt::format("a network operation in a kernel failed (kind {}, expected {}, seen {})",
+            fmt::format("a kernel reported a network error of kind {} (its values: {}, {})",
                         static_cast<unsigned>(report.kind), report.expected, report.seen),
             "check the output of " + waited_for(report, pe)};
   }

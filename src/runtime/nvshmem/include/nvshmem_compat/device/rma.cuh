@@ -37,8 +37,8 @@ __device__ inline void put(void* dest, const void* source, std::size_t size_byte
   device::put<Scope>(job, dest, source, size_bytes, pe);
 }
 
-/// Programs rely on a synchronisation of the scope's threads before and after the put, so that one
-/// of them can complete the put of all.
+/// Synchronises the scope's threads before and after the put, as programs expect: the threads may
+/// have written the source together, and one of them may call quiet for all.
 template <class Scope>
 __device__ inline void put_nbi(void* dest, const void* source, std::size_t size_bytes, int pe) {
   const DeviceJob& job = this_job();
