@@ -54,6 +54,14 @@ class FabricTest(CliTest):
         shared = any(finding["id"] == "bench-oversubscribed" for finding in report["findings"])
         return "warning" if shared else "error"
 
+    def named(self, report, *ids):
+        """The findings with these ids. Where PEs share cores, the scheduler may keep the second measurement from
+        confirming the first, which is then named as a transient."""
+        severity = self.severity(report)
+        return [finding for finding in report["findings"]
+                if (finding["id"] in ids and finding["severity"] == severity)
+                or (finding["id"] == "fabric-transient" and severity == "warning")]
+
     def require_verdict(self, out):
         """The verdict depends on the noise; which row is slowest does not."""
         noise = float(re.search(r"noise ([0-9.]+)%", out).group(1))
@@ -68,8 +76,7 @@ class FabricTest(CliTest):
         self.require_verdict(out)
         severity = self.severity(report)
         self.assertEqual(code, 1 if severity == "error" else 0, out + err)
-        named = [finding for finding in report["findings"] if finding["id"] in ("fabric-one-way", "fabric-slow-host")
-                 and finding["severity"] == severity]
+        named = self.named(report, "fabric-one-way", "fabric-slow-host")
         self.assertTrue(any(finding["subject"].endswith("node 1") for finding in named), report["findings"])
 
     def test_a_slow_pair_is_named_with_its_direction(self):
@@ -79,8 +86,7 @@ class FabricTest(CliTest):
         self.require_verdict(out)
         severity = self.severity(report)
         self.assertEqual(code, 1 if severity == "error" else 0, out + err)
-        pairs = [finding["subject"] for finding in report["findings"] if finding["id"] == "fabric-slow-pair"
-                 and finding["severity"] == severity]
+        pairs = [finding["subject"] for finding in self.named(report, "fabric-slow-pair")]
         self.assertTrue(any("node 0" in subject.split("->")[0] and "node 2" in subject.split("->")[-1]
                             for subject in pairs if "<->" not in subject), report["findings"])
 

@@ -104,7 +104,7 @@ TEST_P(EachBufferPath, RejectsStaleAndDamagedDescriptors) {
     expect_error(ExitCode::usage, {"descriptor"}, [&] { world[1].put(damaged, 0, &word, 8); });
   }
   world[0].remove(handle);
-  expect_error(ExitCode::usage, {"not registered, or not any more"},
+  expect_error(ExitCode::usage, {"it is no longer registered"},
                [&] { world[1].put(descriptor, 0, &word, 8); });
   expect_error(ExitCode::usage, {"not registered, or not any more"},
                [&] { world[1].get(&word, descriptor, 0, 8); });
