@@ -16,12 +16,8 @@ inline __device__ __noinline__ bool report_call(const DeviceJob& job, WaitKind k
                                                 std::uint64_t expected, std::uint64_t seen) {
   WaitReport* const report = job.report;
   if (atomic_word_compare_swap(&report->state, WaitReport::none, WaitReport::being_written) !=
-      WaitReport::none) {
-    // The caller may fault next: give the thread that writes the report time to finish it.
-    for (int i = 0; i < 1000 && load_acquire(&report->state) == WaitReport::being_written; ++i) {
-    }
+      WaitReport::none)
     return false;
-  }
   report->peer = peer;
   report->block = Grid::rank();
   report->thread = Block::rank();
@@ -32,7 +28,6 @@ inline __device__ __noinline__ bool report_call(const DeviceJob& job, WaitKind k
   report->call = call;
   report->argument = argument;
   store_release(&report->state, WaitReport::written);
-  fence_system(); // a fault of this thread may drop stores that are under way
   return false;
 }
 

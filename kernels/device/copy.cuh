@@ -104,7 +104,7 @@ __device__ __noinline__ void copy_any(void* to, const void* from, std::size_t si
 
 /// Copies `count` words of 16 bytes by all threads of the scope, as copy_any() does, but between
 /// addresses that are aligned to them. Few registers, so that it saves none of the caller's: what
-/// copy_any() saves, and its choice of a word, take 0.8 us in a block of 1024 threads (H200). Not
+/// copy_any() saves, and its choice of a word, take 0.7 us in a block of 1024 threads (H200). Not
 /// inlined: the calling kernel would need more registers, and each thread of such a block has 64 at
 /// most.
 template <class Scope, class Source>

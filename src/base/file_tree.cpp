@@ -150,8 +150,11 @@ private:
     return Error(ExitCode::usage, subject_, "read", cause,
                  "copy the archive again, or record the node again with shmemctl gather");
   }
+  /// For archives that are not damaged, but contain what a recording does not.
   Error refused(const std::string& name, const std::string& problem) const {
-    return damaged(fmt::format("entry {} \"{}\" {}", entries_, printable(name, 200), problem));
+    return Error(ExitCode::usage, subject_, "read",
+                 fmt::format("entry {} \"{}\" {}", entries_, printable(name, 200), problem),
+                 "record the node with shmemctl gather");
   }
 
   std::string_view take(std::size_t size, const char* problem) {
