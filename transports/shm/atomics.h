@@ -112,7 +112,7 @@ void copy_block_to_shared(void* target, const void* source, std::size_t size_byt
     copy_block_to_shared(target, source, size_bytes);
 }
 
-/// The same in the other direction: one atomic load (acquire) for an aligned word.
+/// The other direction: one atomic load (acquire) for an aligned word, else memcpy().
 inline void copy_from_shared(void* target, void* source, std::size_t size_bytes) {
   const bool loaded = detail::as_word(source, size_bytes, [&](auto value) {
     value = std::atomic_ref(*static_cast<decltype(value)*>(source)).load(std::memory_order_acquire);
