@@ -129,7 +129,7 @@ inline __device__ __noinline__ bool sync_dissemination(const DeviceJob& job, con
   return true;
 }
 
-/// @tparam completes also completes this scope's earlier puts, all of which were stores
+/// @tparam completes whether it also completes this scope's earlier puts, which were all stores
 template <class Scope, bool completes>
 __device__ inline bool sync_members(const DeviceJob& job, int team_number) {
   // What other threads of the scope did is covered by the release of each signalling thread.

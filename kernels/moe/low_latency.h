@@ -94,7 +94,7 @@ struct LowLatencyMemory {
   std::byte* outputs;
 };
 
-/// Blocks of a dispatch launch: `senders` send, and one more receives.
+/// Blocks of a dispatch launch: `senders` send, one more receives. A single phase has only its own.
 struct DispatchBlocks {
   int senders, receiving;
   constexpr int all() const { return senders + receiving; }

@@ -20,8 +20,8 @@ namespace shmemctl::rc {
 /// A transfer, or the part of it that one NIC carries.
 struct NicTransfer {
   enum class Direction { put, get };
-  /// Up to this size, a blocking put copies the data and returns; for larger puts, waiting costs
-  /// less than copying.
+  /// Up to this size, a blocking put of host memory copies the data and returns; for larger puts,
+  /// waiting costs less than copying.
   static constexpr std::size_t copied_bytes = 8192;
 
   Direction direction = Direction::put;
