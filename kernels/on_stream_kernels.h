@@ -44,8 +44,8 @@ Kernels kernels();
 ReduceKernel reduce_kernel(NumberType type);
 } // namespace with_network
 
-/// Block size of puts and gets, which one block makes. Copies of mapped GPU memory by kernels are
-/// shorter than copy_engine_bytes, so they take at most about as long as a launch.
+/// Block size of puts and gets, which one block makes. Of mapped GPU memory, kernels copy only the
+/// payloads of puts with signal, which are short (put_signal_copy_bytes).
 inline constexpr int copy_threads = 1024;
 /// Block size of collectives.
 inline constexpr int block_threads = 512;

@@ -82,7 +82,7 @@ struct Layout {
                sizeof(Result);
   }
   /// Flags by peer (see Flag), written by the host. Bit 0: this PE reaches the peer; bit 1: the
-  /// peer reaches this PE; bit 2: also by atomics.
+  /// peer reaches this PE; bit 2: both reach each other by atomics, too.
   SHMEMCTL_CHECK_BOTH std::uint64_t flags(int peer) const {
     return result(n_pes, 0) + static_cast<std::uint64_t>(peer);
   }

@@ -20,8 +20,8 @@ struct DeviceReach {
 class DeviceMemoryUser {
 public:
   virtual ~DeviceMemoryUser() = default;
-  /// Registers [base, base + size_bytes), which are whole pages, as a test, and deregisters it
-  /// again.
+  /// Tests whether [base, base + size_bytes), which must be whole pages, can be registered; leaves
+  /// nothing registered.
   virtual DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
                                         std::byte* base, std::size_t size_bytes) = 0;
   /// Declares that the region is GPU memory on all PEs from now on; called only if every PE can

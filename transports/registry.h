@@ -1,5 +1,5 @@
-// The registry of transports: one row for each transport. The runtime, the option table, `doctor`
-// and `env` read it.
+// The registry of transports: one row for each transport that options can name. The runtime, the
+// option table, `doctor` and `env` read it.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ inline constexpr unsigned carrier =
 enum class TransportNics {
   none,              ///< none; it reaches memory of the node only, so there is no loopback check
   chosen_by_library, ///< one check, over the NIC that the library chooses
-  rdma,              ///< every RDMA port with reliable connections: all but EFA's
-  mlx5               ///< mlx5 ports, or the emulated HCA
+  rdma,              ///< every active RDMA port with reliable connections: all but EFA's
+  mlx5               ///< active mlx5 ports, or the emulated HCA
 };
 
 /// One transport. docs/development.md shows how to add one.
@@ -41,7 +41,7 @@ struct TransportRow {
   bool built = true; ///< if false, make() returns a transport that reaches no PE
 };
 
-/// All transports, in the order in which they are tried.
+/// All rows, in the order in which REMOTE_TRANSPORT=auto tries them.
 const std::vector<TransportRow>& transport_registry();
 /// The row of a transport; nullptr for an unknown name.
 const TransportRow* find_transport(std::string_view name);

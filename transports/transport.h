@@ -1,4 +1,4 @@
-// The one interface of all transports: one-sided operations on registered regions of a peer.
+// The interface of all transports: one-sided operations on registered regions of a peer.
 #pragma once
 
 #include <cstddef>
@@ -110,8 +110,8 @@ struct AtomicRequest {
 };
 
 /// Operations are issued on a context (a small number; 0 is the default context). They are complete
-/// at the target after quiet() on that context; fence() orders them towards each PE. All functions
-/// throw Error (unavailable) that names the device, the port, the peer and the completion's status.
+/// at the target after quiet() on that context; fence() orders them towards each PE. Functions may
+/// throw Error (unavailable) that names device, port, peer and completion status, as far as known.
 ///
 /// Order of calls: constructor (opens the library and finds devices; does not throw if they are
 /// missing) -> local_info() -> reach() -> use_nics() -> connect() -> set_region(), set_keys() for
@@ -146,8 +146,8 @@ public:
     static_cast<void>(keys);
   }
   /// Registers memory of this PE outside of the regions, so that operations read and write it
-  /// without a copy. Other local memory works too, but is staged. Throws Error if the memory cannot
-  /// be registered.
+  /// without a copy. Other local memory works too, but may be copied. Throws Error if the memory
+  /// cannot be registered.
   virtual void add_local(void* base, std::size_t size_bytes) {
     static_cast<void>(base);
     static_cast<void>(size_bytes);

@@ -10,7 +10,7 @@ namespace shmemctl {
 /// With adaptive routing or out-of-order data placement, the WRITEs of one queue pair may reach
 /// memory in a different order than they were posted.
 enum class WriteOrder : std::uint8_t {
-  automatic, ///< no order is assumed if there is a method that works without one
+  automatic, ///< no order, except where it is known to be kept, or mlx5::forces_order() enforces it
   any,       ///< no order is assumed
   kept       ///< the posting order: enforced if the device can do so, assumed otherwise
 };

@@ -16,7 +16,7 @@ enum class KernelScope : std::int32_t { thread, warp, block };
 struct KernelControl {
   std::uint64_t begin_ns, end_ns; ///< of the last launch, by the GPU's global timer
   std::uint64_t failed;           ///< nonzero: a wait timed out; the job's report says which
-  std::uint64_t wrong_at;         ///< result of a check: the first wrong byte; UINT64_MAX: none
+  std::uint64_t wrong_at;         ///< by checks: first wrong byte (or atomic); UINT64_MAX: none
   std::uint64_t expected, found;  ///< the values at wrong_at
   std::uint64_t step_ns;          ///< the timer's step
 };
@@ -31,7 +31,7 @@ struct KernelLaunch {
 };
 
 /// Launchers return "" or why the launch failed, in CUDA's words; they do not wait for the kernel.
-/// Every PE of the job has to launch: kernels begin with a barrier of all PEs, which is not part of
-/// the measured time.
+/// Every PE of the job has to launch a measured kernel: it begins with a barrier of all PEs, which
+/// is not part of the measured time.
 
 } // namespace shmemctl::bench

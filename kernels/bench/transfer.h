@@ -16,7 +16,7 @@ enum class TransferKernel : std::int32_t {
 
 /// When operations are complete.
 enum class Completion : std::int32_t {
-  at_end,      ///< no completion between messages; one quiet after the last message
+  at_end,      ///< one quiet after the last message; between messages, only those of quiet_every
   each_message ///< a quiet and a grid barrier after every message, so that it is complete before
                ///< the next begins
 };

@@ -5,8 +5,8 @@
 // this scope, or an earlier kernel, has written before it. No barrier is needed before a call: a
 // PE's dest is written only after that PE has entered the call.
 //
-// Calls return false if a member did not arrive before the timeout, if the team has more than
-// DeviceTeamFlags::max_members members, or if this PE is not a member: the report says which.
+// Calls return false, and the report says why: a timeout, a failed network, a team of more than
+// DeviceTeamFlags::max_members or without this PE, a bitwise reduction of floating point.
 //
 // Calls with a scope (Thread, Warp, Block): one scope of each PE makes the call. Calls with _grid:
 // all blocks of a launch make the call, once per launch; it is complete at the kernel's end, or in

@@ -49,7 +49,7 @@ class QpClient {
 public:
   using Address = QpAddress;
 
-  /// @param number of the QP, less than qps_to()
+  /// @param number number of the QP, less than qps_to()
   /// @param who    thread number: threads with different numbers start with different result slots
   SHMEMCTL_HOST_DEVICE QpClient(const DeviceNetwork& network, std::uint32_t pe,
                                 std::uint32_t number, std::uint32_t who, Wait& wait)

@@ -1,7 +1,7 @@
 // Operations on PEs that are not mapped for kernels, through the proxy's FIFO or the kernels' own
 // QPs. Offsets are relative to a region (namespace region: gpu_heap, gpu_team_flags) and the same
 // on all PEs. One thread of the caller's scope makes the call; the wrappers in rma.cuh handle the
-// scope. All return false on a timeout or when the path failed; the report then names the PE.
+// scope. All return false on a timeout or when the path failed; the report names the PE, if known.
 #pragma once
 
 #include "kernels/device/memory_order.cuh"

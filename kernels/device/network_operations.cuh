@@ -103,7 +103,7 @@ __device__ inline DeviceQp::Address qp_address_of(NetworkAddress place) {
   return {static_cast<std::uint32_t>(place.region), place.offset_bytes};
 }
 
-/// Number of the caller, for qp_of(): that of the warp with qp_per_warp, else that of the block.
+/// Number of the caller, for qp_of(): its warp's if qp_per_warp is set, else its block's.
 __device__ inline std::uint32_t qp_caller(const DeviceJob& job) {
   constexpr std::uint32_t warp_threads = 32;
   return job.network.qp_per_warp != 0 ? thread_number() / warp_threads

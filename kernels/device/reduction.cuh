@@ -53,7 +53,7 @@ __device__ inline T times(T a, T b) {
     return a * b;
 }
 
-/// Accumulates as many elements as fit `Raw` (8 or 16 bytes, or one element), in call order.
+/// Accumulates as many elements as fit into `Raw` (8 or 16 bytes, or one element), in call order.
 template <class T, class Raw>
 class Accumulator {
 public:

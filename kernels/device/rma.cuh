@@ -181,9 +181,9 @@ __device__ inline void get_one_over_network(const DeviceJob& job, T* target, con
 } // namespace detail
 
 /// `count` values of 1, 2, 4, 8 or 16 bytes: target[i * target_stride] = source[i * source_stride],
-/// where the target of an iput, and the source of an iget, are at that PE. With regard to syncs
-/// they are like put_nbi() and get_nbi(), but an iget from a PE that is not mapped is complete on
-/// return.
+/// where the target of an iput, and the source of an iget, are at that PE. An iput syncs the scope
+/// and becomes complete as a put_nbi() does. An iget does not sync: on return each thread has
+/// fetched its own part, whether the PE is mapped or not.
 template <class Scope, class T>
 __device__ inline void iput(const DeviceJob& job, T* target, const T* source,
                             std::ptrdiff_t target_stride, std::ptrdiff_t source_stride,

@@ -129,7 +129,7 @@ inline __device__ __noinline__ bool sync_dissemination(const DeviceJob& job, con
   return true;
 }
 
-/// @tparam completes also completes this scope's earlier puts, all of which were stores
+/// @tparam completes whether it also completes this scope's earlier puts, which were all stores
 template <class Scope, bool completes>
 __device__ inline bool sync_members(const DeviceJob& job, int team_number) {
   // What other threads of the scope did is covered by the release of each signalling thread.
@@ -152,8 +152,8 @@ __device__ inline bool sync_members(const DeviceJob& job, int team_number) {
 
 /// Sync of the team (shmem_team_sync): all members have arrived, and earlier stores of all threads
 /// of their scopes are visible to every thread after it. Says nothing about network operations: use
-/// barrier(). Called by one scope of each member at a time. False if a member did not arrive before
-/// the timeout, or if this PE is not a member. Inlined, so that what it needs of the job comes from
+/// barrier(). Called by one scope of each member at a time. False after a timeout, if the network
+/// failed, or if this PE is not a member. Inlined, so that what it needs of the job comes from
 /// kernel parameters: a separate function would load it, by dependent loads (0.6 us, H200).
 template <class Scope>
 __device__ inline bool sync(const DeviceJob& job, int team_number = team_world) {
@@ -236,8 +236,8 @@ __device__ inline bool grid_sync(const DeviceJob& job, int team_number = team_wo
 }
 
 /// barrier() of the team by a whole grid: operations of all its blocks are complete, and visible to
-/// every block after it. False, in all blocks, if a member did not arrive before the timeout, or
-/// this PE is not a member. Residency as for grid_sync().
+/// every block after it. False, in all blocks, after a timeout, if the network failed, or if this
+/// PE is not a member. Residency as for grid_sync().
 __device__ inline bool grid_barrier(const DeviceJob& job, int team_number = team_world) {
   bool ok = grid_sync(job, team_number);
   if (Grid::rank() == 0)

@@ -2,8 +2,8 @@
 // memory by which its loads are waited for.
 //
 // Bulk copies use the async proxy: they and a thread's own loads and stores observe each other only
-// across a proxy fence, or across the completion of a bulk copy, which includes one. Each function
-// that needs a fence says so.
+// across a proxy fence (fence_shared_for_bulk(), fence_global_for_bulk()), or across the completion
+// of a bulk copy, which includes one.
 #pragma once
 
 #include <cstddef>

@@ -43,8 +43,8 @@ struct CheckRowsArguments {
 /// Compares values and scales with those of the source rank and token that the record names.
 std::string launch_check_rows(const CheckRowsArguments& arguments, void* stream);
 
-/// Counts the 32-bit words that are not all ones, and thus were written after the memory was
-/// poisoned.
+/// Counts, in wrong->rows, the 32-bit words that are not all ones: they were written after the
+/// memory was poisoned.
 std::string launch_check_untouched(const std::byte* begin, std::size_t size_bytes, Mismatch* wrong,
                                    void* stream);
 

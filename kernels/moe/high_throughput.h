@@ -109,7 +109,7 @@ struct DispatchArguments {
   bool in_place = false;
   /// Set if the last kernel on this stream is the notify that computes this plan. Dispatch then
   /// begins while notify still runs (programmatic dependent launch): it announces that this rank
-  /// has entered and loads its first rows. Only bench_moe and tests set it, with
+  /// has entered and loads its first rows. Only programs of tests/gpu set it, with
   /// NotifyArguments::counts_first: other callers may have other work between the two kernels.
   bool after_notify = false;
 

@@ -21,9 +21,9 @@
 // micro-batches (dispatch A, dispatch B, combine A, combine B) would add up rows of one as those of
 // the other. Captured graphs are checked when they are captured, not when they are launched.
 //
-// A rank that does not respond in time is masked: from then on no rows are sent to it, none are
-// taken from it, no rank waits for it, and the others continue. Launchers return "" or why the
-// launch failed.
+// A rank that waits too long for another masks that one, for itself alone: from then on it sends it
+// no rows, takes none from it and does not wait for it, but continues with the others. Launchers
+// return "" or why the launch failed.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ struct LowLatencyState {
   std::uint64_t ready[ranks]; ///< by rank: the last combine whose outputs may be loaded
   /// By rank: the last dispatch that the rank has begun. Stored before its first row, relaxed and
   /// unordered with the rows. For statistics only. Not set by ranks that are reached by a network:
-  /// their first block sends the count of rows before its rows.
+  /// those send the number of their rows before the rows.
   std::uint64_t begun[ranks];
   std::uint64_t sent, received; ///< own: completed dispatches, by phase
   std::uint64_t combined;       ///< own: completed combines
@@ -94,7 +94,7 @@ struct LowLatencyMemory {
   std::byte* outputs;
 };
 
-/// Blocks of a dispatch launch: `senders` send, and one more receives.
+/// Blocks of a dispatch launch: `senders` send, one more receives. A single phase has only its own.
 struct DispatchBlocks {
   int senders, receiving;
   constexpr int all() const { return senders + receiving; }

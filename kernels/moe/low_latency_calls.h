@@ -35,7 +35,7 @@ public:
   explicit LowLatencyCalls(Step step = Step::none) : step_(step) {}
 
   Step step() const { return step_; }
-  /// Abandons the dispatch that was received last; called on all ranks.
+  /// Abandons a received dispatch that has no combine yet; called on all ranks.
   void drop() {
     if (step_ == Step::received)
       step_ = Step::none;

@@ -71,7 +71,7 @@ struct LowLatencyInternodeCombine {
   int sms;
   std::uint64_t rank_timeout_ns;
   // Weighted, with outputs packed per expert (pack.h); nullptr: outputs are stored by slot.
-  const std::int32_t* output_rows = nullptr;         ///< PackedMemory::places
+  const std::int32_t* output_rows = nullptr;         ///< PackedMemory::output_rows
   const std::int32_t* output_rows_by_slot = nullptr; ///< PackedMemory::output_rows_by_slot
 };
 /// @param calls of this rank and this memory

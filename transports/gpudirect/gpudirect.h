@@ -29,12 +29,12 @@ struct GpuDirectSettings {
   bool nics_signal = true;
 };
 
-/// Puts, gets and signals with SignalOp::set go through the NIC. Atomics and signals with
-/// SignalOp::add go to the target's agent, which launches a kernel, since a NIC's atomics would not
-/// be atomic with those of the GPU. Local GPU memory outside of all regions (cudaMalloc) is not
-/// registered, so its transfers are staged. Operations of NIC and agent are not ordered with each
-/// other: if a fence separates operations of both, the later one waits until the earlier ones are
-/// complete.
+/// Puts, gets and signals with SignalOp::set go through the NIC; without nics_signal, agents write
+/// these signals. Atomics and signals with SignalOp::add go to the target's agent, which launches a
+/// kernel, since a NIC's atomics are not atomic with the GPU's. Local GPU memory outside of all
+/// regions (cudaMalloc) is not registered, so its transfers are staged. Operations of NIC and agent
+/// are not ordered with each other: if a fence separates operations of both, the later one waits
+/// until the earlier ones are complete.
 class GpuDirectTransport final : public ForwardingOperations {
 public:
   explicit GpuDirectTransport(GpuDirectSettings settings);

@@ -43,9 +43,9 @@ public:
   }
   /// Whether warps are mapped to kernel QPs; if not, blocks are.
   bool kernel_qp_per_warp() const { return settings().kernel_qp_per_warp; }
-  /// Size of each QP's block of memory, in whole pages; the block begins with the WQEs.
+  /// Size of each QP's block of memory in bytes, whole pages; the block begins with the WQEs.
   std::size_t queue_bytes() const { return mlx5::qp_layout(settings().queue).size_bytes; }
-  /// Size of those pages: that of the operating system unless set otherwise.
+  /// Size of those pages in bytes: that of the operating system unless set otherwise.
   std::size_t page_bytes() const { return mlx5::page_bytes_of(settings().queue); }
 };
 

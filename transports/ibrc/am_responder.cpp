@@ -127,8 +127,8 @@ bool AmResponder::answer(Source& source) {
   return true;
 }
 
-/// Waits until the values are acknowledged before it writes the count that announces them, and
-/// until a count is acknowledged before it writes the next one.
+/// Writes the count that announces values only when the values are acknowledged, and the next
+/// values only when that count is. Does not block: returns false while a WRITE is in flight.
 bool AmResponder::answer_in_steps(Source& source, const Peer& peer) {
   Endpoint& endpoint = *peer.endpoint;
   while (source.answered < source.carried_out ||

@@ -72,7 +72,7 @@ int path_mtu(const Pair& pair, int local_mtu, int remote_mtu) {
   return wished;
 }
 
-/// Whether the two ends need a GRH to find each other.
+/// Whether packets need a GRH: the ends require one, or the user chose a GID (IB_GID_INDEX).
 bool needs_grh(const Pair& pair, const Settings& settings) {
   if (pair.local.ethernet || pair.local.grh_required || pair.remote.grh_required ||
       settings.gid.index >= 0)

@@ -26,8 +26,8 @@ struct PathPlan {
   std::vector<AddressPair> addresses; ///< in the order in which to try them; empty without a GRH
 };
 
-/// The paths between two PEs, over the NICs that rc::pair_ports() pairs. Throws Error (unavailable,
-/// or usage if an option is the cause) that names both ends' ports if they cannot be connected.
+/// The paths between two PEs, over the NICs that rc::pair_ports() pairs. If two ports cannot be
+/// connected, throws an Error that names them: usage for IB_TRAFFIC_CLASS, otherwise unavailable.
 std::vector<PathPlan> plan_paths(const Hello& local, const Hello& remote, const Settings& settings,
                                  const rc::Job& job, int peer);
 

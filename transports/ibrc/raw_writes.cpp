@@ -156,7 +156,7 @@ private:
     }
   }
 
-  /// All requests of a point have the same size, except for the last piece of a long WRITE.
+  /// All requests of a measurement have the same size, except for the last piece of a long WRITE.
   static Work work_of(const Path& path) { return {WorkKind::put, -1, path.size_bytes, nullptr}; }
 
   template <class Done>

@@ -35,7 +35,7 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
   std::uint32_t in_flight_ = 0;
-  std::uint64_t bytes_ = 0; ///< bytes of long transfers since last none was in flight
+  std::uint64_t bytes_ = 0; ///< of long transfers that ended since none was in flight last
   Clock::time_point since_;
 };
 

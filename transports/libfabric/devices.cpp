@@ -32,7 +32,7 @@ std::string text_of(const char* text) {
   return text ? text : "";
 }
 
-/// The NIC's name, if the provider reports it; EFA's domains append "-rdm".
+/// The NIC's name if the provider reports it, else the domain's, without EFA's ending "-rdm".
 std::string nic_name(const fi_info& info) {
   if (info.nic && info.nic->device_attr && info.nic->device_attr->name)
     return info.nic->device_attr->name;

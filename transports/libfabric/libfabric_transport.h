@@ -155,7 +155,7 @@ private:
   bool native_atomics_ = false;
   std::atomic<std::uint32_t> next_sequence_{0};
 
-  /// The thread that serves peers while the program does not poll.
+  // The service thread, which serves peers while the program does not poll.
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> program_polls_{0};
   std::atomic<int> program_waits_{0}; ///< number of threads in wait(), which poll

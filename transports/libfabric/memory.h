@@ -21,7 +21,7 @@
 
 namespace shmemctl::fabric {
 
-/// The first part of a local range that is either in one registration, or not registered.
+/// The first part of a local range: bytes in a single registration, or unregistered bytes.
 struct LocalPart {
   void* descriptor = nullptr;
   bool registered = false;

@@ -13,7 +13,7 @@ namespace shmemctl::fabric {
 struct ProviderVariable {
   std::string name, value;
   bool required = false; ///< with any other value, the provider cannot be used
-  bool optional = false; ///< with other values it only needs more memory; not in ProfileNeeds
+  bool optional = false; ///< other values only cost memory, so ProfileNeeds leaves it out
 };
 
 /// The requirements of a profile in addition to libfabric.

@@ -69,7 +69,7 @@ void Rail::post_receives() {
                             "look at FI_LOG_LEVEL=warn");
 }
 
-/// Returns 0 also if there is no room now, and posts the receive later; else libfabric's error.
+/// Returns libfabric's error, or 0; also 0 if there is no room now: then poll() posts the receive.
 long Rail::post_receive(Operation& receive) {
   // Clears the buffer, so that a short message cannot be completed by an earlier message's bytes.
   std::memset(receive.payload, 0, sizeof(Message));

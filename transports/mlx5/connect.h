@@ -14,7 +14,7 @@
 namespace shmemctl::mlx5 {
 
 /// connect() is collective. It throws Error (unavailable) that names the ports, Error (usage) if
-/// the options are not the same on all PEs.
+/// PEs have options that give different numbers of QPs.
 class Connector {
 public:
   /// @param qp_sets the QP sets; empty if this PE has no connections

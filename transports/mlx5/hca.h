@@ -39,7 +39,7 @@ struct HcaInfo {
   bool ethernet = false;        ///< RoCE; else InfiniBand
   std::uint32_t max_wqebbs = 0; ///< largest queue, in WQEBBs of 64 bytes
   std::uint64_t max_rdma_bytes = 0;
-  std::uint32_t atomic_bytes = 0; ///< sum of the sizes (4, 8) of plain and masked atomics
+  std::uint32_t atomic_bytes = 0; ///< sum of the sizes in bytes of its atomics: 0, 4, 8 or 12
   /// Whether its QPs place WRITEs in posting order, if those of the peer do too.
   bool orders_writes = false;
   /// Why this device cannot be used, in one clause; empty if it can.

@@ -28,8 +28,8 @@ struct QpLayout {
   std::uint32_t cqe_count;
 };
 
-/// The page size in the options; if it is 0, that of the operating system: 4 KiB, or 64 KiB on some
-/// arm64 hosts.
+/// The page size in the options; if it is 0, that of the operating system, such as 4 KiB, or 64 KiB
+/// on some arm64 hosts.
 inline std::size_t page_bytes_of(const QpOptions& options) {
   static const auto system = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return options.page_bytes > 0 ? options.page_bytes : system;

@@ -22,7 +22,7 @@ public:
 
 /// The copy engines of a device. Each context has a queue, which executes operations in order.
 /// Different contexts may be used by different threads at once, one context by one thread at a
-/// time. Addresses are device or host addresses of this process. All functions throw Error
+/// time. Addresses are device or host addresses of this process. Functions may throw Error
 /// (unavailable) that names the GPU.
 class CopyEngine {
 public:

@@ -18,8 +18,8 @@ enum class Doorbell {
   lazy   ///< no caller waits for the request yet: maybe together with later operations
 };
 
-/// Thread safe: a lock is held during each operation. Operations of a QP set on one PE and one path
-/// are executed in order.
+/// Thread safe: a lock is held during each operation. Operations on one PE over one path use one
+/// QP, in call order.
 /// @tparam QpSet the derived class, which declares this class a friend and has
 ///   - paths_to(pe), endpoint(pe, path): the QPs to a peer
 ///   - begin(pe, path): returns the endpoint as soon as WRITEs and READs may be posted to it, which
@@ -123,7 +123,7 @@ private:
     return true;
   }
 
-  /// Posts a transfer over one NIC, or over all NICs if it is large. Waits until it is complete if
+  /// Posts a transfer over one path, or over several if is_striped(). Waits until it is complete if
   /// `whole.await`.
   void transfer(const NicTransfer& whole, const char* step) {
     const int pe = whole.remote.pe;

@@ -20,8 +20,8 @@ namespace shmemctl::rc {
 /// A transfer, or the part of it that one NIC carries.
 struct NicTransfer {
   enum class Direction { put, get };
-  /// Up to this size, a blocking put copies the data and returns; for larger puts, waiting costs
-  /// less than copying.
+  /// Up to this size, a blocking put of host memory copies the data and returns; for larger puts,
+  /// waiting costs less than copying.
   static constexpr std::size_t copied_bytes = 8192;
 
   Direction direction = Direction::put;
@@ -53,8 +53,8 @@ struct NicTransfer {
   }
 };
 
-/// Transfers of this size and above use all NICs: each part is long enough for a message of its
-/// own.
+/// Transfers of this size and above are striped over NICs, except as TransferRoutes::is_striped()
+/// says: each part is long enough for a message of its own.
 inline constexpr std::size_t striped_bytes = 32768;
 
 /// Calls each(path, part) for the paths that carry a part of `whole`, in order.
@@ -100,8 +100,8 @@ struct Piece {
   }
 };
 
-/// The routes of one QP set. All functions throw Error (unavailable) for memory that the peer has
-/// not registered.
+/// The routes of one QP set. Look-ups of remote memory throw Error (unavailable) if the peer has
+/// not registered it.
 class TransferRoutes {
 public:
   /// @param qp_set number of the QP set: small transfers of different sets use different paths

@@ -96,9 +96,9 @@ template <class Word>
 void copy_block_to_shared(void* target, const void* source, std::size_t size_bytes);
 
 /// memcpy for the heap. Uses one atomic store (release) for an aligned word of 1, 2, 4 or 8 bytes,
-/// plain stores below half of the last-level cache (1 to 32 MiB), and from that size on x86-64
-/// non-temporal stores, which keep the target's lines out of this core's cache and are followed by
-/// a store fence. The ranges must be equal or must not overlap.
+/// plain stores below half of the L3 cache's size (at least 1, at most 32 MiB), and from there, on
+/// x86-64, non-temporal stores, which keep the target's lines out of this core's cache and are
+/// followed by a store fence. The ranges must be equal or must not overlap.
 [[gnu::always_inline]] inline void copy_to_shared(void* target, const void* source,
                                                   std::size_t size_bytes) {
   // A flag that another PE waits for must be written exactly once, as a whole. memcpy may write a
@@ -112,7 +112,7 @@ void copy_block_to_shared(void* target, const void* source, std::size_t size_byt
     copy_block_to_shared(target, source, size_bytes);
 }
 
-/// The same in the other direction: one atomic load (acquire) for an aligned word.
+/// The other direction: one atomic load (acquire) for an aligned word, else memcpy().
 inline void copy_from_shared(void* target, void* source, std::size_t size_bytes) {
   const bool loaded = detail::as_word(source, size_bytes, [&](auto value) {
     value = std::atomic_ref(*static_cast<decltype(value)*>(source)).load(std::memory_order_acquire);

@@ -36,8 +36,8 @@ struct Layout {
   std::size_t n_pes = 1;
   std::size_t payload_bytes = 0; ///< payload of a slot
 
-  /// A layout with slots of up to `max_payload_bytes`, shorter if the region would exceed 128 MiB,
-  /// but of at least 1 KiB.
+  /// A layout whose slots hold a payload of `max_payload_bytes`, or less if all payloads together
+  /// would exceed 128 MiB, but at least 1 KiB.
   static Layout of(std::size_t n_pes, std::size_t max_payload_bytes) {
     constexpr std::size_t max_bytes = std::size_t{128} << 20, least = 1024;
     const std::size_t room = max_bytes / (n_pes * slots * 4) / line_bytes * line_bytes;

@@ -134,7 +134,7 @@ std::optional<std::uint64_t> StagedTransport::try_send(int pe, const Message& me
   const std::lock_guard lock(channel.mutex);
   const std::uint64_t number = channel.issued + 1;
   const std::size_t slot = channel.issued % Layout::slots;
-  // The slot is free when the peer has executed its last message and its reply has been read here.
+  // A slot is free when the peer has executed the slot's last message, and its reply has been read.
   if (number > word(layout_.done(peer)) + Layout::slots ||
       channel.awaited[slot].load(std::memory_order_acquire))
     return std::nullopt;

@@ -24,7 +24,7 @@
 namespace shmemctl {
 
 struct StagedSettings {
-  int region = 5; ///< region of the messages (state.h: region::staging)
+  int region = 5; ///< region of the messages (src/abi/device_state.h: region::staging)
   /// Allocates the region, and maps the peers' parts if `below` needs that; collective.
   std::function<RegionView(int region, std::size_t size_bytes, Exchange&)> make_region;
   /// The network, and two of its contexts that no one else uses. It is destroyed before the
@@ -38,8 +38,8 @@ struct StagedSettings {
   std::shared_ptr<const DeviceMemory> written_by_nics;
 };
 
-/// Thread safe, even for operations on the same context. All operations on a PE are executed in
-/// call order, regardless of contexts.
+/// Thread safe as Transport says: a context is used by one thread at a time. All operations on a PE
+/// are executed in call order, regardless of contexts.
 class StagedTransport final : public ForwardingOperations {
 public:
   StagedTransport(const TransportSetup& setup, StagedSettings settings);

@@ -36,7 +36,7 @@ struct Preference {
 constexpr Preference preferences[] = {
     // UCX's strong fence waits without a deadline, so UcxTransport flushes instead.
     {"FENCE_MODE", nullptr, "weak"},
-    // With relaxed ordering on PCIe, writes would overtake a fence too.
+    // With relaxed ordering on PCIe, writes could overtake writes before a fence.
     {"PCI_RELAXED_ORDERING", "UCX_IB_PCI_RELAXED_ORDERING", "n"},
     // The keepalive is for transports that do not detect a peer's end by themselves.
     {"KEEPALIVE_INTERVAL", "UCX_KEEPALIVE_INTERVAL", "5s"},

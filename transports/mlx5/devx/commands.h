@@ -28,7 +28,7 @@ struct DeviceLimits {
   unsigned log_wqebbs = 0;         ///< log2 of the length of the largest queue
   unsigned log_message_bytes = 30; ///< log2 of the size of the largest message
   unsigned log_reads = 0; ///< log2 of outstanding READs and atomics, as requester and responder
-  /// Sum of the sizes (4, 8) of plain and masked atomics, with results in the host's byte order.
+  /// Sizes in bytes of plain and masked atomics, added: 4, and 8 if its results are in host order.
   std::uint32_t atomic_bytes = 0;
   bool can_force_order = false; ///< whether a QP can be configured to keep the order of WRITEs
 };

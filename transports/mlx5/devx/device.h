@@ -30,7 +30,7 @@ using EventChannel =
     DirectHandle<mlx5dv_devx_event_channel, decltype(DirectFunctions::destroy_event_channel)>;
 using AddressHandle = DirectHandle<ibv_ah, decltype(DirectFunctions::destroy_ah)>;
 
-/// Commands and small objects of one open device. All functions throw Error (unavailable) that
+/// Commands and small objects of one open device. Functions may throw Error (unavailable) that
 /// names device, port and step, with the system's text and, for commands, the firmware's status.
 class DirectDevice {
 public:

@@ -289,7 +289,7 @@ std::optional<Outcome> EmulatedQp::injected() {
   return outcome;
 }
 
-/// Writes the CQEs of operations that are complete at the target.
+/// Completes all operations so far at the target, and writes their CQEs.
 void EmulatedQp::settle() {
   if (!pending_.empty()) {
     const auto execute = [this](const PendingOperation& each) { return carry_out_pending(each); };

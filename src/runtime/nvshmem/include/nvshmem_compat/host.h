@@ -2,9 +2,9 @@
  * both (NVSHMEM_COMPAT_HD): the host's definition is in libnvshmem_host.a, the device's is inline
  * in nvshmem_compat/device. Functions of warps and blocks are declared only there.
  *
- * An error ends the job, and prints two lines: what failed, and what to do. A function that returns
- * int as its status returns 0, or nonzero if a team is NVSHMEM_TEAM_INVALID or this PE is not a
- * member of it. */
+ * An error ends the job, and prints two lines: what failed, and what to do. Some wrong arguments do
+ * not, such as a team that is NVSHMEM_TEAM_INVALID or of which this PE is not a member: a function
+ * whose int is a status then returns nonzero, else 0. */
 #ifndef NVSHMEM_COMPAT_HOST_H
 #define NVSHMEM_COMPAT_HOST_H
 
@@ -26,8 +26,8 @@
 extern "C" {
 #endif
 
-/* Set-up. A PE uses the current device of the calling thread; if there is none, PEs of a machine
- * take turns on its devices. Calls may be nested: the last nvshmem_finalize ends the job. */
+/* Set-up. The device is attr's cuda_device_id or the thread's current one; without both, PEs of a
+ * machine take turns on its devices. Calls may nest: the last nvshmem_finalize ends the job. */
 void nvshmem_init(void);
 int nvshmem_init_thread(int requested, int* provided);
 void nvshmem_query_thread(int* provided);
@@ -58,7 +58,7 @@ NVSHMEM_COMPAT_HD void nvshmem_info_get_name(char* name);
 NVSHMEM_COMPAT_HD void nvshmemx_vendor_get_version_info(int* major, int* minor, int* patch);
 
 /* Symmetric memory of the GPU; collective. NULL if there is no room (SHMEMCTL_SYMMETRIC_SIZE), or
- * for 0 bytes. */
+ * for 0 bytes or an alignment that is not a power of two. */
 void* nvshmem_malloc(size_t size);
 void* nvshmem_calloc(size_t count, size_t size);
 void* nvshmem_align(size_t alignment, size_t size);

@@ -2,7 +2,7 @@
 #ifndef NVSHMEM_COMPAT_VERSION_H
 #define NVSHMEM_COMPAT_VERSION_H
 
-/* Tells programs that this is not NVSHMEM, but its interface over the runtime of shmemctl. */
+/* Tells programs that this is not NVSHMEM, but NVSHMEM's interface over the runtime of shmemctl. */
 #define NVSHMEM_VENDOR_SHMEMCTL 1
 
 /* The version of OpenSHMEM that the names follow. */

@@ -16,7 +16,7 @@ __device__ inline void quiet() {
     device::count_completion(this_job());
 }
 
-/// 0, or nonzero if a member did not arrive in time, or this PE is not a member.
+/// 0, or nonzero after a timeout, if the network failed, or if this PE is not in such a team.
 template <class Scope>
 __device__ inline int barrier(int team) {
   const DeviceJob& job = this_job();

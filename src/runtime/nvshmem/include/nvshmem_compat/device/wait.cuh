@@ -27,7 +27,7 @@ __device__ inline void waited(const DeviceJob& job) {
     device::count_completion(job);
 }
 
-/// Returns the value that ended the wait, or, after a timeout, the last value that was seen.
+/// Returns the value that ended the wait; after a timeout the last value seen; 0 if it cannot wait.
 __device__ inline std::uint64_t signal_wait_until(const std::uint64_t* sig_addr, int cmp,
                                                   std::uint64_t cmp_value) {
   const DeviceJob& job = this_job();
