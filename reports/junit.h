@@ -9,7 +9,7 @@ namespace shmemctl {
 
 /// One suite each for results, checks, the loads of NICs, the rows of a comparison, thresholds, and
 /// warnings and errors (with --fail-on info also infos) that the other suites do not cover. A test
-/// fails if it is a reason for exit code 1; so does one that an incomplete report has.
+/// fails if it is a reason for exit code 1. An incomplete report has one more test, which fails.
 std::string write_junit(const Report& report);
 
 } // namespace shmemctl
