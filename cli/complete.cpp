@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t longest_description = 60;
 
-/// The text up to the first full stop, colon or bracket.
+/// The text up to the first full stop, semicolon, colon or opening bracket.
 std::string short_text(const std::string& text) {
   std::string result = text;
   for (const char* end : {". ", "; ", ": ", " ["})

@@ -36,8 +36,8 @@ inline constexpr const char* reads_no_config_file = "SHMEMCTL_LOCAL_NO_CONFIG";
 /// because its caller chooses the other.
 std::vector<std::string> default_config_files(const Environment& environment);
 
-/// Reads lines `name = value` and `[section]`; a line after # or ; is a comment. Throws Error
-/// (usage).
+/// Reads lines `name = value` and `[section]`. Lines that begin with # or ; are comments, and so is
+/// the text after a ; in a line. Throws Error (usage).
 std::vector<ConfigEntry> read_config(const std::string& file);
 
 /// Chooses what applies to a run, and passes flags to `app` as if they were on the command line. A

@@ -1,4 +1,4 @@
-// `shmemctl help` and `shmemctl version`: words for --help and --version.
+// `shmemctl help` and `shmemctl version`, which print what --help and --version print.
 #include <algorithm>
 #include <iostream>
 #include <memory>

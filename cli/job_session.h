@@ -27,8 +27,8 @@ public:
   /// Construct before any thread is started: it blocks signals.
   JobSession(const Context& context, const Options& options);
 
-  /// Names the current step. --timeout limits each wait in a step. A step that takes longer than
-  /// 1.5 times --timeout, plus 2 s, must contain a call that hangs, and the process is ended.
+  /// Names the current step. --timeout limits each wait in a step. If the whole step takes longer
+  /// than 1.5 times --timeout plus 2 s, the process is ended: a call in it seems to hang.
   void step(const std::string& name);
   /// The launcher says that this is PE 0: from now on the report is written, however the run ends.
   /// If the file cannot be written, only lead() says so, while all PEs can still be notified.
@@ -101,8 +101,8 @@ private:
 /// GPUs and those that choose NICs.
 void add_job_options(CLI::App& command, Context& context);
 
-/// Collective. Before the first row: adds PEs, phases and, if a file is to be written, machines and
-/// the node of PE 0 with its mapping to the report.
+/// Collective. Before the first row: adds PEs, phases, networks and, if a JSON file is to be
+/// written, machines and the node of PE 0 with its mapping to the report.
 void describe_job(Runtime& runtime, const Context& context, const Options& options, Report& report);
 
 /// Collective: the model of each PE's GPU, for job_text(); "" of a PE without one.

@@ -53,7 +53,7 @@ public:
   }
 
 private:
-  InputLimit no_limit_{0}; ///< the deadline's own message is the only one
+  InputLimit no_limit_{0}; ///< none for reading: if that takes too long, the watchdog reports it
   Progress progress_;
   Watchdog watchdog_;
 };

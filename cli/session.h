@@ -114,8 +114,8 @@ nlohmann::json described_host(const Node& node, const Sysroot* sysroot);
 void put_node(const Node& node, const Mapping& mapping, Report& report);
 
 /// Prints findings on stderr when the report's text is not printed, two lines each: with --quiet
-/// the errors and what --fail-on makes a failure; with --csv -, whose table has no findings, also
-/// the warnings; with --json -, no findings, because the document has them all.
+/// the errors and what --fail-on makes a failure; else with --csv -, whose table has no findings,
+/// also the warnings; else with --json - no findings, because the document has them all.
 void print_findings_without_text(const Context& context, const Findings& findings,
                                  Severity fail_on);
 
@@ -131,8 +131,8 @@ void run_topo(Session& session, const Options& options, const NodeSource& source
 /// Adds the finding pcie-acs of doctor, if the bridges between the devices can be read: the
 /// distances say how near devices are, not whether the bridges let them exchange data directly.
 void add_redirects(Session& session, const NodeSource& source, const Environment& environment);
-/// Copies between every ordered pair of the machine's GPUs; nothing if it has fewer than two.
-/// @return whether there was something to measure
+/// Measures copies between every ordered pair of the NVIDIA GPUs of the machine that this runs on.
+/// @return false, without a measurement, if it has fewer than two, or `source` is another machine
 bool run_gpu_links(Session& session, const NodeSource& source);
 /// @param kernel_log a text that is read instead of the machine's kernel log; null: the kernel log
 /// @param python     the Python environment whose packages are checked; "": the active one

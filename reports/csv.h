@@ -7,10 +7,10 @@
 
 namespace shmemctl {
 
-/// RFC 4180 with a header line: a comparison's rows, else the results if there are any, else
-/// doctor's checks, else the mapping (a row per PE and NIC), else the findings. Unknown values are
-/// empty cells. Throws Error (usage) for results with so many different parameters that the table
-/// would not fit in memory.
+/// RFC 4180 with a header line; the first of these that the report has: a comparison's rows,
+/// results, ports of `hotspots`, checks, mapping (a row per PE and NIC), findings. Unknown values
+/// are empty cells. Throws Error (usage) for results with so many different parameters that the
+/// table would not fit in memory.
 std::string write_csv(const Report& report);
 
 } // namespace shmemctl

@@ -22,7 +22,7 @@ struct HostsTable {
   };
 
   std::vector<std::string> columns; ///< columns for which some host has a value
-  std::vector<Row> rows;            ///< by their first host
+  std::vector<Row> rows;            ///< in the order of their first hosts
   std::size_t hosts = 0;
 
   bool any_differs() const;

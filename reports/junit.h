@@ -7,9 +7,9 @@
 
 namespace shmemctl {
 
-/// One suite each for results, checks, the rows of a comparison, thresholds, and findings of
-/// severity error that the other suites do not cover. A test fails if it makes the report's exit
-/// code 1.
+/// One suite each for results, checks, the loads of NICs, the rows of a comparison, thresholds, and
+/// warnings and errors (with --fail-on info also infos) that the other suites do not cover. A test
+/// fails if it is a reason for exit code 1. An incomplete report has one more test, which fails.
 std::string write_junit(const Report& report);
 
 } // namespace shmemctl

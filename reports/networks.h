@@ -47,8 +47,8 @@ struct NetworkUse {
 };
 
 /// All pairs of nodes, in as few rows as their links allow; a pair whose PEs use several
-/// transports is in a row of each. If only the other side reports its ports, they are taken from
-/// the links that it uses in the other direction.
+/// transports is in a row of each. A target's port that the transport does not report is taken from
+/// the links in the other direction, if one of the two nodes uses a single port.
 /// @param n_nodes number of nodes of the job; uses that involve other nodes, or a node and itself,
 /// are ignored
 std::vector<NetworkRow> network_rows(const std::vector<NetworkUse>& uses, int n_nodes);

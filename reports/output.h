@@ -29,7 +29,7 @@ Finding aborted_by(const Error& error);
 /// fork(). A thread of this object waits for them and does the writing: no code runs in a signal
 /// handler, so nothing needs to be async-signal-safe. It then ends the process with exit code 130,
 /// even if its own write, or that of another thread, makes no progress for two seconds. A second
-/// signal during the write ends the process at once. Without targets the thread still gives the
+/// SIGINT during the write ends the process at once. Without targets the thread still gives the
 /// exit code 130. The destructor restores the mask.
 class ReportOutput {
 public:

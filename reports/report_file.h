@@ -24,7 +24,7 @@ Report parse_report(const std::string& text, const std::string& subject);
 /// integer out of the type's range.
 ResultRow row_from_json(const nlohmann::json& object, const std::string& subject);
 
-/// As validate_report(), for a text; stops after a thousand rows with violations. Throws Error
+/// As validate_report(), for a text; stops after about 1000 violations in rows. Throws Error
 /// (usage) for text that is not JSON, or not a report of this schema's major version.
 std::vector<SchemaViolation> validate_report_text(const std::string& text,
                                                   const std::string& subject);

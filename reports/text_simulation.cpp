@@ -84,7 +84,7 @@ std::string variants_table(const json& variants, const TextStyle& style) {
   return table.text(style);
 }
 
-/// Rows that print the same cells after their first one.
+/// Consecutive rows whose cells are all the same except for the first cell.
 struct AlikeRows {
   std::string first; ///< first cell of the first row
   std::vector<std::string> cells;

@@ -13,14 +13,14 @@ namespace shmemctl {
 
 /// A report of `check` has a row of this group in its checks for each part.
 inline constexpr const char* verdict_group = "verdict";
-/// The finding of a machine on which nothing that is to be checked exists.
+/// The id of the finding about a machine that has neither a GPU nor an RDMA device.
 inline constexpr const char* nothing_to_check_id = "nothing-to-check";
 
 /// The result of one `check`.
 struct Verdict {
   enum class Kind {
     pass,
-    fail,       ///< a finding of severity error or of that of --fail-on, or a part that failed
+    fail,       ///< an error, a finding that --fail-on makes count, or a part that failed
     nothing,    ///< neither GPU nor RDMA device
     incomplete, ///< the run ended early, and nothing was wrong until then
   };

@@ -17,8 +17,8 @@ struct Remark {
   std::string path; ///< path of the report
 };
 
-/// The remarks of one report: its findings, its failed rows that no finding covers, and one if the
-/// report is incomplete. Errors first.
+/// The remarks of one report: its findings; if none of them is an error, one for each case with
+/// failed rows; and one if the report is incomplete. Errors first.
 std::vector<Remark> remarks_of(const LoadedReport& loaded);
 /// The remarks of all reports, errors first.
 std::vector<Remark> remarks_of(const std::vector<LoadedReport>& reports);

@@ -76,9 +76,9 @@ Side side_of(const std::vector<LoadedReport>& reports, bool by_host);
 /// The numbers of a row on one side.
 struct Measured {
   std::string unit;
-  std::optional<double> value;          ///< median of samples, or of runs; empty: not measured
-  std::vector<double> log_samples;      ///< samples of all runs, sorted; empty if a run kept none
-  std::vector<double> log_runs;         ///< the middle of each run
+  std::optional<double> value;          ///< the median over the runs' medians; empty: not measured
+  std::vector<double> log_samples;      ///< logarithms of all samples, sorted; {} if a row has none
+  std::vector<double> log_runs;         ///< logarithms of the runs' medians, sorted
   std::optional<MeanAndSpread> summary; ///< from a single run without samples
   std::size_t samples = 0;
   bool positive = true; ///< false: no ratio can be formed, and the logarithms are empty
@@ -101,7 +101,7 @@ inline constexpr double interval_confidence = 0.95;
 
 struct CompareOptions {
   double alpha = 0.05;      ///< probability of a false alarm, over all rows together
-  double min_effect = 0.05; ///< smaller changes count as no change
+  double min_effect = 0.05; ///< smaller relative changes (0.05: 5%) count as no change
   /// The largest share of unclear rows, among rows that both sides have, with which a comparison
   /// passes; empty: any share.
   std::optional<double> max_unclear = std::nullopt;
@@ -184,9 +184,9 @@ std::string hosts_of_row(const nlohmann::json& row);
 std::string row_name(const ComparedRow& row);
 /// The name of a row of `comparison.rows`.
 std::string row_name(const nlohmann::json& row);
-/// A finding for each case with regressions (error), with missing rows (error, unless they are
-/// allowed), for differences between the machines (warning), and for unclear rows: an error if they
-/// are more than `max_unclear`, a warning if that is not set and they are most.
+/// A finding for each case with regressions (error) or missing rows (error, or info if allowed),
+/// for differences between the machines and for disturbed runs (warnings), and for unclear rows: an
+/// error if they are more than `max_unclear`, a warning if that is not set and most rows are.
 Findings comparison_findings(const Comparison& comparison, bool allow_missing);
 
 } // namespace shmemctl

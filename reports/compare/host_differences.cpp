@@ -71,7 +71,7 @@ bool is_missing_on_all(const FactDifference& difference) {
                      [](const HostsOfValue& each) { return !each.value; });
 }
 
-/// Whether the difference of the part follows from that of the device.
+/// Whether the difference in a fact of a device follows from the difference in the device itself.
 bool follows_from(const FactDifference& device, const FactDifference& part) {
   if (device.usual.has_value() != part.usual.has_value())
     return false;
@@ -88,7 +88,7 @@ bool follows_from(const FactDifference& device, const FactDifference& part) {
                                                    with_part.begin(), with_part.end()));
 }
 
-/// Removes differences that follow from that of the device whose parts they are.
+/// Removes differences in facts of a device that follow from the difference in the device itself.
 void leave_out_parts(std::vector<FactDifference>& differences) {
   std::map<std::string, const FactDifference*> by_name;
   for (const FactDifference& difference : differences)

@@ -22,8 +22,8 @@ std::vector<LoadedReport> load_reports(const std::vector<std::string>& paths);
 std::vector<RunInfo> runs_of(const Report& report);
 /// What identifies the run of a report; "" if the run has no start time to identify it.
 std::string identity_of(const RunInfo& run);
-/// The index in runs_of(report) of a row with this `run`; 0 if the row has none, or an invalid one,
-/// which load_reports() refuses.
+/// The index in runs_of(report) of the run that a row's `run` names; 0 if the row names none, or an
+/// invalid one, which load_reports() refuses.
 std::size_t run_index(const Report& report, const std::optional<int>& run);
 
 } // namespace shmemctl

@@ -38,7 +38,7 @@ struct NodeGroups {
   std::vector<Domain> domains;
 };
 
-/// Groups devices by the distance matrix, which every topology has; empty if it has no device.
+/// Groups devices by the topology's distance matrix; empty if it has no device, or more than 512.
 NodeGroups group_devices(const nlohmann::json& topology);
 
 /// The entry at row i, column j of the distance matrix; "" if it is unknown.
@@ -95,7 +95,7 @@ std::string host_of(const Report& report);
 
 /// Host and name of NICs that counters found hot or congested.
 std::set<std::pair<std::string, std::string>> measured_hot_nics(const Report& report);
-/// Names of NICs that this report's mapping overloads.
+/// Names of NICs that are hot by this report's mapping, or in its simulation with that mapping.
 std::set<std::string> nics_hot_by_mapping(const Report& report);
 
 /// Host and name of the subjects of error findings, except those about load: NICs with flapping

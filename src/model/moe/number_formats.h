@@ -68,7 +68,7 @@ SHMEMCTL_HOST_DEVICE inline float float_of_e4m3(std::uint8_t e4m3) {
 }
 
 /// The scaling of 128 values for FP8: value * factor is cast to e4m3, and the cast value times
-/// scale gives the value back.
+/// scale is the value again, with the rounding error of the cast.
 struct Fp8Scale {
   float factor, scale;
 };

@@ -1,5 +1,5 @@
 // The oracle: the expected results of dispatch and combine, computed on the host from the routing
-// of all ranks. The results of both backends are compared with it.
+// of all ranks. The results of the host's and of the GPU's implementation are compared with it.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint32_t row_key(std::uint32_t seed, std::in
 }
 
 /// Word `index` (two channels, the lower one in the lower half) of a row: finite BF16 values of
-/// both signs from 2^-7 to below 2.
+/// both signs, with magnitudes from 2^-7 to below 2.
 SHMEMCTL_HOST_DEVICE constexpr std::uint32_t payload_word(std::uint32_t key, std::uint32_t index) {
   const std::uint32_t hash = mixed(key + 0x9e3779b9U * (index + 1));
   // In each half, the mask keeps the sign, 3 bits of the exponent and the mantissa; the addition
@@ -51,8 +51,8 @@ SHMEMCTL_HOST_DEVICE inline float payload_weight(std::uint32_t key, std::int32_t
 /// different factors, too.
 inline constexpr std::int32_t different_experts = 157;
 /// The factor by which expert `expert` multiplies values: +-m/16 * 2^n, m from 16 to 31, n from -2
-/// to 2. A row that the wrong expert processes thus gives a wrong result. Products of factors and
-/// values, and the sum of the factors of all experts that a token may choose, are exact in FP32.
+/// to 2. A row that a wrong expert processes gives a wrong result, unless the experts' distance is
+/// a multiple of 157. Products of factors and values, and sums of a token's factors, are exact.
 SHMEMCTL_HOST_DEVICE constexpr float expert_factor(std::int32_t expert) {
   // 61 makes the factors of consecutive experts very different.
   const std::int32_t which = expert % different_experts * 61 % different_experts;

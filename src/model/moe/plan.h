@@ -111,8 +111,8 @@ SHMEMCTL_HOST_DEVICE constexpr std::int32_t count_of(std::uint64_t word) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(word));
 }
 
-// Internode: the ranks of a node have consecutive numbers, and a token is sent once to each node,
-// to the rank with the sender's local index.
+// Internode: the ranks of a node have consecutive numbers, and a token is sent once to each node
+// that has one of its experts, to the rank with the sender's local index.
 
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t node_of(std::int32_t rank, std::int32_t node_ranks) {
   return rank / node_ranks;

@@ -28,7 +28,7 @@ enum class RoutingKind {
   zipf,        ///< weight 1/i for the i-th most popular expert; the seed decides which one that is
   one_rank,    ///< only experts of rank 0
   hot_expert,  ///< every token chooses expert 0, and further experts as in uniform
-  empty_ranks, ///< ranks with odd numbers get no tokens
+  empty_ranks, ///< only experts of ranks with even numbers: the other ranks receive no tokens
   grouped      ///< experts in groups; each token first chooses groups, then experts of these
 };
 const char* to_string(RoutingKind kind);
@@ -41,9 +41,9 @@ struct RoutingRequest {
   RoutingKind kind = RoutingKind::uniform;
   std::uint64_t seed = 1;
   std::int32_t tokens = 0; ///< tokens of each rank; shape.max_tokens is only the limit
-  bool uneven = false;     ///< rank 0 has all `tokens`, the last rank none, the others in between
-  bool fewer_by_rank = false;              ///< rank r has r tokens fewer, but at least one
-  std::int32_t masked_percent = 0;         ///< percentage of the choices that become no_expert
+  bool uneven = false;     ///< rank 0 has `tokens`, the last rank none, each other a random number
+  bool fewer_by_rank = false;      ///< rank r has r tokens fewer, but at least one
+  std::int32_t masked_percent = 0; ///< probability, in percent, that a choice becomes no_expert
   std::int32_t groups = 1, top_groups = 1; ///< groups of RoutingKind::grouped
   /// The number of this call among many calls of one model: each call has other choices, but the
   /// same number of tokens and the same popular experts. `moe` runs call 0.

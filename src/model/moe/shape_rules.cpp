@@ -44,8 +44,8 @@ std::optional<BrokenRule> broken_hidden(const Shape& shape, Format format) {
                     multiples_around(shape.hidden, step, step, max_hidden)};
 }
 
-/// The number of experts must be divisible by the ranks and by the groups, and a token's choices
-/// are distinct.
+/// Checks the range of the number of experts, and that it is a multiple of the ranks. The nearest
+/// value is also a multiple of the groups, and enough for a token's distinct choices.
 std::optional<BrokenRule> broken_experts(const Shape& shape, const GroupRule& groups) {
   const auto round_up = [](std::int64_t value, std::int64_t of) {
     return (value + of - 1) / of * of;

@@ -26,19 +26,19 @@ struct BrokenRule {
 /// The error (usage) to throw for a broken rule.
 Error error_of(const BrokenRule& broken);
 
-/// The expert groups of a grouped routing, which num-experts must fit, too. The routing checks
-/// whether the groups themselves are legal.
+/// The expert groups of a grouped routing. The nearest legal values fit them, too; make_routing()
+/// checks whether the groups fit the shape.
 struct GroupRule {
   std::int32_t groups = 1, top_groups = 1;
 };
 
-/// The rule that the shape breaks. This function accepts the nearest value that it names, if all
-/// other values are legal.
+/// The first rule that the shape breaks, with the nearest legal value: with that value, the shape
+/// breaks no rule if all other values are legal.
 /// @param ranks_limit the most ranks that the caller supports
 /// @return empty if no rule is broken
 std::optional<BrokenRule> broken_rule(const Shape& shape, Format format,
                                       int ranks_limit = max_ranks, const GroupRule& groups = {});
-/// As broken_rule(), but only the rules that do not depend on the number of ranks.
+/// As broken_rule(), but only the rules of hidden, max_tokens and expert_alignment.
 std::optional<BrokenRule> broken_without_ranks(const Shape& shape, Format format);
 /// Throws Error (usage) if a rule is broken.
 void validate(const Shape& shape, Format format, int ranks_limit = max_ranks,

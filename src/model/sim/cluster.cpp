@@ -167,7 +167,7 @@ double rate_of(const Node& node, const NicUse& use, const std::optional<double>&
   return port != nullptr && port->rate_Gbps ? *port->rate_Gbps / 8 : 0;
 }
 
-/// The fabric's ports. Storage, management and excluded ones are added if a PE uses them.
+/// The fabric's ports. rail_of() adds storage, management and excluded ones that a PE uses.
 std::vector<Port> ports_of(const Node& node, const ClusterRequest& request) {
   std::vector<Port> ports;
   for (const NicUse& use : wanted_ports(node, request.mapping))

@@ -12,7 +12,7 @@ namespace shmemctl::sim {
 // Binomial numbers from a specified generator. Their distribution uses exp and log, whose last bit
 // may differ between C libraries.
 
-/// The standard specifies this generator's output exactly, but not that of its distributions.
+/// C++ specifies the output of this generator exactly, but not that of std::binomial_distribution.
 using Random = std::mt19937_64;
 
 /// 95% of a normal distribution lie within this many standard deviations of its mean.

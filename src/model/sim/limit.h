@@ -10,9 +10,9 @@ namespace shmemctl::sim {
 /// Quantities that differ by less than this share count as equal: no text shows the difference.
 inline constexpr double same_within = 0.005;
 
-/// "node 0 mlx5_0/1 out" if one link of the group is busy longest; both names if two are. If more
-/// are busy equally long, their number, so that no single one is blamed: "every NIC (out and in)",
-/// "16 of 32 NICs (out)".
+/// "node 0 mlx5_0/1 out" if one link of the group is busy longest; both names if two of several
+/// are. If more, or all, are busy equally long, their number, so that no single one is blamed:
+/// "every NIC (out and in)", "16 of 32 NICs (out)".
 /// @param slowest what `loads.slowest()` returned
 std::string limit_name(const Loads& loads, const Bottleneck& slowest);
 

@@ -231,8 +231,8 @@ Loads node_to_node(const Cluster& cluster, int from, int to, bool same_block, do
   return loads;
 }
 
-/// Computes pairs of nodes, each sort of pair once: pairs with the same kinds and leaf switches
-/// move the same bytes.
+/// Adds the loads of each pair of nodes. They depend only on the kinds of the two nodes and on
+/// whether one block of leaf switches has both, so each such combination is computed only once.
 void add_all_to_all(double size_bytes, Loads& loads) {
   const Group& group = loads.group();
   const Cluster& cluster = *group.cluster;

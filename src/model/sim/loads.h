@@ -92,7 +92,7 @@ private:
   std::size_t ports_ = 0;
   int pes_ = 1, first_block_ = 0;
   std::vector<double> uplinks_;          ///< the group's share of each leaf's uplinks, GB/s
-  std::shared_ptr<const Wiring> wiring_; ///< the same vector for all copies
+  std::shared_ptr<const Wiring> wiring_; ///< shared by all copies of this object
 };
 
 enum class Pattern {
@@ -107,15 +107,15 @@ std::vector<std::string> pattern_names();
 /// Throws Error (usage) with the nearest name.
 Pattern parse_pattern(const std::string& name);
 
-/// Adds `size_bytes` for each pair of ranks. Throws Error (usage) if the pattern needs another
-/// number of nodes.
+/// Adds `size_bytes` for each transfer of the pattern from one rank to another. Throws Error
+/// (usage) for put_pairs with an odd number of nodes.
 void add_pattern(Pattern pattern, double size_bytes, Loads& loads);
 
 /// How rows travel.
 enum class MoeMode {
-  hybrid,          ///< ht across nodes: one row per token and node, which that node forwards
+  hybrid, ///< high throughput: one row per token and node, which a rank of that node forwards
   high_throughput, ///< one row per token and rank, sent directly
-  low_latency ///< the same for dispatch; combine returns a row per choice, or per rank (partial)
+  low_latency      ///< sent directly, a row per rank or per choice: MoeTraffic::per_choice, partial
 };
 const char* to_string(MoeMode mode); ///< "hybrid", "ht", "ll"
 

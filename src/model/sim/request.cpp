@@ -275,7 +275,7 @@ Variants simulate_variants(const Node& node, const Request& request, const Mappi
     variants.names.emplace_back("what-if");
     variants.clusters.push_back(build_cluster(node, given));
   }
-  const bool apart = !what_if.moves.empty(); // other rows go elsewhere
+  const bool apart = !what_if.moves.empty(); // rows of a moved expert go to another rank
   const bool best_is_given = plain == 2 && variants.clusters[1].same_nics(variants.clusters[0]);
   std::vector<const Cluster*> together;
   for (std::size_t i = 0; i < (apart ? plain : variants.clusters.size()); ++i)

@@ -16,7 +16,7 @@ struct Request {
   std::string fabric = "rail";
   int leaf_nodes = 32;
   double oversubscription = 1;
-  std::optional<double> nic_Gbps, link_GBps; ///< overrides the topology's
+  std::optional<double> nic_Gbps, link_GBps; ///< instead of the topology's rates
 
   std::string pattern = "moe";
   std::string size = "1M"; ///< size for each pair of ranks; not used for moe
@@ -37,7 +37,7 @@ struct Request {
   bool from_file() const { return routing.find_first_of("/.") != std::string::npos; }
 };
 
-/// Throws Error (usage) with the rule and the nearest legal value; so do the other functions.
+/// This and the following functions throw Error (usage) with the rule and a legal value.
 WhatIf what_if_of(const Request& request);
 ClusterRequest cluster_of(const Request& request, const MappingRequest& mapping);
 /// @param recorded the file's content if `from_file()`

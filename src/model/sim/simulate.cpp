@@ -51,7 +51,7 @@ public:
 
   MoeLoads& now() { return now_; }
   MoeLoads& expected() { return result_.bytes; }
-  /// The part of each step on GPU links within a node.
+  /// Copies the loads of the GPU links within a node, which are not drawn for each step.
   void take_links(const MoeLoads& from) {
     for (const auto direction : {&Loads::link_out, &Loads::link_in}) {
       now_.dispatch.*direction = from.dispatch.*direction;

@@ -17,7 +17,7 @@ namespace shmemctl::sim {
 namespace {
 
 constexpr double hot = 1.2;   ///< a NIC at this multiple of the even share or above is a hot spot
-constexpr double dear = 1.05; ///< a step that takes this many times the best step is slow
+constexpr double dear = 1.05; ///< a step is slow if it takes this many times as long as another
 
 std::vector<NicBytes> nics_of(const Result& result) {
   const Cluster& cluster = *result.cluster;

@@ -20,7 +20,7 @@ struct NicBytes {
   const char* direction() const { return out >= in ? "out" : "in"; }
 };
 
-/// Duration of an operation for the slowest of the groups that are distinguished.
+/// Duration of an operation in the slowest class of groups (GroupClass).
 struct OperationTime {
   std::string operation; ///< "dispatch", "combine", "step", or "transfer"
   Estimate time_us;
@@ -66,7 +66,7 @@ struct ReportRequest {
 };
 /// Independent variables, as in the rows' `params`.
 nlohmann::json params_json(const Summary& summary, const Traffic& traffic);
-/// The report's `simulation`. The variants' clusters must exist.
+/// The report's `simulation`. The clusters of the variants' results must still exist.
 nlohmann::json simulation_json(const std::vector<Summary>& variants, const ReportRequest& request);
 /// nic-hotspot-predicted, uplink-predicted, what-if-slower.
 Findings simulation_findings(const std::vector<Summary>& variants);

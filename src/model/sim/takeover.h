@@ -13,7 +13,7 @@ struct Substitute {
   std::string device;
   int port = 1;
   std::vector<int> pes;    ///< local PEs that used the dead port, and now use this one
-  std::vector<int> shares; ///< local PEs that used this port before, and still do
+  std::vector<int> shares; ///< other local PEs, which used this port before and still do
 };
 
 /// How the PEs of a dead port continue, for all nodes on which they continue in the same way.

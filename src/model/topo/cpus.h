@@ -81,7 +81,7 @@ struct PinRequest {
   CpuSet allowed;
   int numa = -1; ///< NUMA node on which it runs and has its memory; -1 if unknown
 };
-/// The CPU of each PE; -1 for a PE that may use none. A PE that may use one core only stays on it.
+/// The CPU of each PE; -1 for a PE that may use none. A PE that may use only one core stays on it.
 /// The others get distinct physical cores as long as there are any (of their own NUMA node first),
 /// then distinct hardware threads, then they share.
 std::vector<int> plan_cpus(const std::vector<PinRequest>& requests, const CpuLayout& layout);

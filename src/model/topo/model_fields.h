@@ -123,8 +123,8 @@ void fields(Archive& archive, T& nic) {
   archive("ports", nic.ports);
 }
 
-/// All fields except the recorded matrix, which has its own forms, and `format`, which only a
-/// report keeps.
+/// All fields except the recorded matrix, which has its own forms, `format`, which only a report
+/// keeps, and the versions of the driver and of CUDA, which only the live machine has.
 template <class Archive, SameAs<Node> T>
 void fields(Archive& archive, T& node) {
   archive("hostname", node.hostname);

@@ -191,8 +191,8 @@ struct Node {
   Fact<std::string> driver_version, cuda_version;
   int hidden_nics = 0; ///< NICs that exist according to the source, which does not list them
   std::optional<DistanceMatrix> recorded;
-  /// What the reader could not read, omitted or took from another source, each with its position:
-  /// each is a finding in every report (check_source).
+  /// What the reader could not read, omitted or took from another source, each with its position.
+  /// check_source() makes findings of the first ones.
   std::vector<std::string> notes;
   /// Remarks on facts that no mapping depends on.
   std::vector<std::string> remarks;

@@ -21,12 +21,12 @@ template <class T>
 concept Word = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::same_as<T, std::string> ||
     std::same_as<T, PciAddress> || std::same_as<T, Distance>;
 
-/// Percent-encodes everything but letters, digits and a few marks; "" becomes "%" and "-" "%2d", so
-/// that "-" can mean that there is no value; an encoded text never starts with "?".
+/// Percent-encodes everything but letters, digits and a few marks. "" becomes "%". "-" becomes
+/// "%2d", so that "-" can mean that there is no value. An encoded text never starts with "?".
 std::string escape(const std::string& text);
 std::optional<std::string> unescape(const std::string& word);
 
-/// "PIX", "NV:18", and with the reason "?=not%20told"
+/// "PIX", "NV:18"; an unknown distance with its reason: "?=not%20told"
 std::string encode_distance(const Distance& distance);
 std::optional<Distance> decode_distance(const std::string& word);
 
@@ -89,8 +89,8 @@ struct NodeField {
 /// "pci.0000:18:00.0.numa" -> "0", "pci.0000:18:00.0.link.width" -> "?the%20link%20is%20down". The
 /// names are those of a report's model. A list's own field holds the names of its items, "-" if it
 /// has none. PCI functions are named by address and NICs by name, so that two nodes that differ in
-/// one device differ in that device's keys only. `format` and the origins of known facts are not
-/// included.
+/// one device differ in that device's keys only. `format`, the origins of known facts and versions
+/// that only the live machine has are not included.
 using NodeFields = std::map<std::string, NodeField>;
 
 NodeFields fields_of(const Node& node);

@@ -38,7 +38,7 @@ struct Advice {
   /// nvshmem only: the variables per local rank, so that a simulation can confirm them.
   std::vector<NvshmemSettings> settings_per_rank;
 };
-/// For NVSHMEM one per world, each confirmed by simulation: no setting if the default is optimal,
+/// For NVSHMEM one per world, each confirmed by simulation: lists unset if the default is optimal,
 /// else an NVSHMEM_HCA_LIST that excludes storage and management NICs, else NVSHMEM_HCA_PE_MAPPING,
 /// else NVSHMEM_NETDEVS_POLICY, else one NVSHMEM_HCA_LIST per local rank; no lines if none of them
 /// works. For NCCL and UCX one each, valid in every world. Empty if a PE has no NIC, or one whose

@@ -131,7 +131,7 @@ private:
     return gpu_nic_distance(node_, mapping_.pes[static_cast<std::size_t>(pe)].gpu, nic);
   }
 
-  /// True if one of the hot port's PEs is known to be as close to the idle port.
+  /// True if one of the hot port's PEs is known to be as close, or closer, to the idle port.
   bool equally_near(const NicLoad& hot, const NicUse& idle) const {
     return std::any_of(hot.pes.begin(), hot.pes.end(), [&](int pe) {
       const Distance here = distance_of(pe, hot.nic);
@@ -436,7 +436,7 @@ bool is_in_table(const Mapping& mapping, int nic) {
 } // namespace
 
 /// Uses port_roles(), as all code that distinguishes the fabric from other NICs. Ports that are not
-/// in NVSHMEM's table need no finding: the user excluded them.
+/// in NVSHMEM's table need no finding: NVSHMEM does not use them.
 Diagnoses check_other_nics(const Node& node, const Mapping& mapping) {
   std::vector<int> others;
   std::vector<std::string> names;

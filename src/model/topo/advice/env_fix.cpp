@@ -505,7 +505,7 @@ private:
     return optima_.emplace(key, map_nics(node_, optimal_request(request))).first->second;
   }
 
-  /// An error that remains as information, such as unavoidable sharing, counts as fixed.
+  /// An error or warning that remains as information (unavoidable sharing) counts as fixed.
   bool heals(const Diagnosis& diagnosis, const EnvChange& change) {
     const Diagnoses& left = after(change);
     return std::none_of(left.begin(), left.end(), [&](const Diagnosis& other) {

@@ -62,7 +62,7 @@ std::string devices_of_all(const Node& node, const Mapping& mapping);
 std::optional<std::string> hca_pe_mapping_value(const Node& node, const Mapping& mapping);
 
 /// `export VARIABLE=value` if all ranks have one value; else a bash array and an export that picks
-/// by the launcher's local rank, and fails if no variable has that rank.
+/// by the launcher's local rank, and fails if no variable of a launcher gives that rank.
 std::vector<std::string> lines_per_rank(const std::string& variable,
                                         const std::vector<std::string>& values);
 

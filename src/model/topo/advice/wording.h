@@ -21,7 +21,7 @@ std::string enumerate(const std::vector<std::string>& names, std::size_t limit =
 std::string numbered(const std::string& what, std::vector<int> numbers);
 /// "is" for one, "are" for several.
 const char* is_or_are(std::size_t count);
-/// "half the bandwidth", "1/8 of the bandwidth", "40% of the bandwidth" of one of `sharers`.
+/// The share of each of `sharers`: "half the bandwidth", "1/8 of the bandwidth", "40% of the ...".
 std::string bandwidth_share(double sharers);
 
 /// Most severe first, then by id, then by subject.

@@ -59,7 +59,7 @@ struct NicLoad {
   int nic = 0;
   int port = 1;
   std::vector<int> pes;
-  double load = 0;        ///< sum over PEs of 1 / (their used NICs)
+  double load = 0;        ///< sum over PEs of 1 / (number of NICs that the PE uses)
   double load_factor = 0; ///< load over the even share: (sum of loads) / (eligible ports)
 };
 struct Mapping {
@@ -97,7 +97,7 @@ Mapping map_nccl(const Node& node, const MappingRequest& request);
 Mapping map_optimal(const Node& node, const MappingRequest& request);
 
 /// Fills `nics` and the load factors from `pes`. The fabric's ports are eligible, for NVSHMEM those
-/// of them that are in its table; storage and management NICs count only if a PE uses them. A port
+/// in its table or, if none is, the whole table; other ports count only if a PE uses them. A port
 /// that a PE names twice carries its load twice.
 void fill_loads(const Node& node, Mapping& mapping);
 

@@ -243,8 +243,8 @@ struct PortGroup {
   double weight = 0;
 };
 
-/// Whether a port belongs to the fabric, unless facts say otherwise. A slower port of the fabric's
-/// own NIC model is a member with a degraded link, not another network.
+/// Whether a port belongs to the fabric: it does unless known facts say otherwise. A slower port of
+/// the fabric's own NIC model is a member with a degraded link, not another network.
 bool belongs_to(const Node& node, const NicUse& use, const PortGroup& fabric) {
   const PortKind kind = kind_of(node, use);
   if (kind.layer && fabric.kind.layer && *kind.layer != *fabric.kind.layer)

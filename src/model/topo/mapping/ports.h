@@ -68,8 +68,8 @@ enum class PortRole {
 struct RatedPort {
   NicUse port;
   PortRole role = PortRole::compute;
-  /// True if the NIC shares a switch with a GPU, or no NIC does, or, for a NIC of the fabric's
-  /// kind, if no NIC is nearer to one of the GPUs, or that is unknown.
+  /// True if the NIC shares a PCIe switch with a GPU, or no NIC of the fabric's kind does. Also
+  /// for a NIC of that kind if, as far as known, none of that kind is nearer to one of the GPUs.
   bool serves_a_gpu = true;
 };
 

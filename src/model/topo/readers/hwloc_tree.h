@@ -55,14 +55,14 @@ const std::string* find_info(const XmlElement& element, const std::string& key);
 /// that lack required attributes.
 Tree read_tree(const XmlElement& topology, const std::string& subject);
 
-/// GPUs of the functions (and loose ones), added to `tree.node`, with their links.
+/// Adds the GPUs of the functions (and loose ones) to `tree.node`, without links between GPUs.
 void add_gpus(Tree& tree);
-/// Links from the matrices of `topology` (NVLinkBandwidth, XGMIBandwidth); called after add_gpus().
+/// Adds the links of the matrix NVLinkBandwidth in `topology`, after add_gpus(); notes xGMI ones.
 void add_gpu_links(Tree& tree, const XmlElement& topology);
-/// NICs of the functions (and loose ones), added to `tree.node`.
+/// Adds the NICs of the functions (and loose ones) to `tree.node`.
 void add_nics(Tree& tree);
 
-/// Position of the function in node.pci; appended to it if it is not there yet.
+/// The function's index in node.pci, to which it is appended if it is not there yet.
 int pci_entry(Tree& tree, const PciFunction& function);
 
 } // namespace shmemctl::hwloc
@@ -72,8 +72,8 @@ namespace shmemctl {
 /// The prefix of a field's key (src/model/topo/node_fields.h) in the name of its info element.
 inline constexpr const char* hwloc_info_prefix = "shmemctl:";
 
-/// The node from our infos alone; empty if there are none. Throws Error (usage) with the position
-/// of a field that is malformed or missing.
+/// The node from the infos that shmemctl itself wrote; empty if there are none. Throws Error
+/// (usage) with the position of a field that is malformed or missing.
 std::optional<Node> read_hwloc_dump(const XmlElement& topology, const std::string& subject);
 
 } // namespace shmemctl

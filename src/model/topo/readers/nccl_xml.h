@@ -47,7 +47,7 @@ Fact<T> hexadecimal(const std::string& subject, const XmlElement& element, const
 /// Fills in the data of a <gpu>: the driver's number, the links, and the vendor if it is not known
 /// yet. NVSwitches at the ends of links are added to `nvswitches`. Throws Error (usage) with line
 /// and column.
-/// @return elements of links whose target GPU is unknown: they count in no distance
+/// @return the number of link elements whose target GPU is unknown: they count in no distance
 int read_gpu(const XmlElement& element, const std::string& subject, Gpu& gpu,
              std::set<PciAddress>& nvswitches);
 

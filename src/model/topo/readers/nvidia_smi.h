@@ -52,8 +52,8 @@ bool is_nic_label(const std::string& label);
 /// if there is none, or if a cell is not a value of the matrix.
 Table split_table(const std::string& text, const std::string& subject);
 
-/// The rows and columns as one square matrix over `labels`: cells that one half lacks are taken
-/// from the other; cells that neither has are unknown. Both cases are noted: the less a text
+/// The rows and columns as one square matrix over `labels`: a missing cell is taken from the cell
+/// opposite to it across the diagonal, else it is unknown. Both are noted: the less a text
 /// contains, the more is unknown. Throws Error (usage) with the line for a row that does not fit
 /// its header, and for two halves that contradict each other.
 struct Square {

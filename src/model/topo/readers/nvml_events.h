@@ -67,7 +67,7 @@ private:
 /// "the driver reported Xid 48 (an uncorrectable ECC error (two bits)) on GPU 0000:1a:00.0 since
 /// the job's start"; "" for none. Lists at most the first four events.
 std::string describe_events(const std::vector<NvmlEvent>& events, const std::string& pci_address);
-/// The fix for the first event that is a hardware error; "" if there is none.
+/// The fix for the first event with a known one (XidMeaning::fix); "" if there is none.
 std::string fix_of(const std::vector<NvmlEvent>& events);
 
 } // namespace shmemctl

@@ -38,8 +38,8 @@ std::vector<Gid> read_gids(const Sysroot& sysroot, const std::string& port) {
   return gids;
 }
 
-/// The port's interface: by its first GID that names one, else the only interface of the function
-/// that can be it (IPoIB: dev_port counts from 0).
+/// The port's interface: named by its first GID that names one; else the function's only interface,
+/// if the device has one port; else the only one with the port's dev_port (which counts from 0).
 Fact<std::string> netdev_of(const NicPort& port, std::size_t ports_of_device, int function,
                             const std::vector<Netdev>& netdevs) {
   for (const Gid& gid : port.gids)

@@ -1,4 +1,4 @@
-// Writes a node model in the formats that the readers read.
+// Writes a node model as hwloc XML, as NCCL XML, or into a report; the readers read all of them.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
