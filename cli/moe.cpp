@@ -87,7 +87,7 @@ void require_start(const MoeFlags& flags) {
   if (start.kernels_only && flags.request.rank_timeout_us > 0)
     throw bad_moe("--kernels-only excludes --patience-us: the GPUs wait for each other before the "
                   "call, without masking",
-                  "omit one of them");
+                  "omit --kernels-only or --patience-us");
 }
 
 std::optional<moe::RecordedRouting> read_recorded(const moe::Request& request) {
