@@ -628,8 +628,8 @@ void Runtime::Impl::make_rail_teams() {
     throw Error(
         ExitCode::unavailable, "SHMEMCTL_INIT_MODE=low-latency", "create one team per local rank",
         "the nodes do not have equally many PEs in blocks or round-robin, or some PEs do not reach "
-        "others",
-        "place equally many PEs on each node in order, or run bringup to see who reaches whom");
+        "others (shmemctl bringup shows which)",
+        "place the same number of PEs on every node, in blocks or round-robin");
   const int n_nodes = placement.n_nodes();
   const int local_pes = placement.n_pes / n_nodes;
   const bool block = placement.distribution == Distribution::block;

@@ -19,7 +19,7 @@ public:
   /// Throws Error (unavailable).
   ReadySet() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
     if (!epoll_)
-      throw system_error("rendezvous", "start", errno, "raise the limit of files (ulimit -n)");
+      throw system_error("rendezvous", "start", errno, "raise the limit of open files (ulimit -n)");
   }
 
   /// To be added to a PollSet: it is readable while any of the descriptors is ready.

@@ -134,7 +134,7 @@ std::unique_ptr<Hca> open_devx_hca(const DirectLibraries& libraries, const std::
                                      gid_request_of(settings), settings);
   }
   throw Error(ExitCode::unavailable, "mlx5 device", "open", "no such device",
-              "name a device of /sys/class/infiniband", {{}, {}, name, port});
+              "name one of /sys/class/infiniband in SHMEMCTL_HCA_LIST", {{}, {}, name, port});
 }
 
 std::vector<std::string> devx_devices(const DevxSettings& settings, std::string& why) {
