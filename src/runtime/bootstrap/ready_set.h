@@ -28,7 +28,7 @@ public:
   /// @param key by which take() names the descriptor
   void add(int descriptor, std::size_t key) {
     if (!control(EPOLL_CTL_ADD, descriptor, key, false))
-      throw system_error("rendezvous", "wait for a PE", errno,
+      throw system_error("rendezvous", "add a socket to epoll", errno,
                          "raise sysctl fs.epoll.max_user_watches, or free host memory");
     ++count_;
   }

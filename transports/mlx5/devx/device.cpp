@@ -72,7 +72,7 @@ DeviceLimits DirectDevice::limits() const {
   const CapsReply general = caps(command::caps::general_now, "general");
   CapsReply general_2, atomic;
   if (general.get(command::caps::has_general_2) != 0)
-    general_2 = caps(command::caps::general_2_now, "second general");
+    general_2 = caps(command::caps::general_2_now, "HCA_CAP_2");
   if (general.get(command::caps::atomic) != 0)
     atomic = caps(command::caps::atomic_now, "atomic");
   return limits_of(general, general_2, atomic);
