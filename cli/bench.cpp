@@ -69,7 +69,7 @@ std::vector<std::size_t> sizes_flag(const std::string& text) {
   if (!text.empty())
     for (const std::string& part : split(text, ',')) {
       if (part.empty())
-        throw bad("--sizes " + printable(text) + " has an empty size", "write --sizes 8,4K,1M");
+        throw bad("--sizes " + printable(text) + " has an empty size", "write it as 8,4K,1M");
       sizes.push_back(size_flag("--sizes", part));
     }
   return sizes;
@@ -85,7 +85,7 @@ std::pair<int, int> pair_flag(const std::string& text, std::pair<int, int> other
   };
   if (parts.size() != 2 || number(0) < 0 || number(1) < 0 || number(0) > 1 << 20 ||
       number(1) > 1 << 20 || number(0) == number(1))
-    throw bad("--pair " + printable(text) + " is not two different PEs", "write --pair 0,1");
+    throw bad("--pair " + printable(text) + " is not two different PEs", "write it as 0,1");
   return {static_cast<int>(number(0)), static_cast<int>(number(1))};
 }
 
@@ -396,11 +396,11 @@ void require_ladder(const BenchFlags& flags) {
   if (flags.initiator == to_string(Initiator::stream) ||
       flags.memory == to_string(MemoryKind::registered) ||
       (flags.memory == to_string(MemoryKind::gpu) && flags.initiator != to_string(Initiator::gpu)))
-    throw bad("--ladder compares steps of the host with host memory, or of kernels with GPU memory",
+    throw bad("--ladder measures calls of the host on host memory, or of kernels on GPU memory",
               "omit --memory and --initiator, or pass --initiator gpu for kernels");
   if (!flags.min_bytes.empty() || !flags.max_bytes.empty() || !flags.step_bytes.empty() ||
       sizes_flag(flags.sizes).size() > 1)
-    throw bad("--ladder measures one size only", "pass one size with --sizes, such as --sizes 1M");
+    throw bad("--ladder measures one size only", "pass only --sizes, with one size: --sizes 1M");
 }
 
 ExitCode run_bench(Context& context, const BenchFlags& flags) {

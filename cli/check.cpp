@@ -187,7 +187,7 @@ void require_nagios_alone(const Context& context) {
   if (context.json_path == "-" || context.csv_path == "-")
     throw Error(ExitCode::usage, "--nagios", "",
                 "its one line goes to stdout, so no report can go there",
-                "name a file: --json FILE");
+                "name a file: --json FILE or --csv FILE");
   if (launched_size(context.environment) > 1)
     throw Error(ExitCode::usage, "--nagios", "",
                 "it checks one host, but a launcher started several processes as one job",

@@ -88,7 +88,7 @@ const CLI::App& section_of(const CLI::App& root, const ConfigEntry& entry) {
       const std::vector<std::string> meant = similar_names(word, names);
       throw input_error(entry.file, "", "[" + join(entry.section, ".") + "] names no subcommand",
                         (meant.empty() ? "" : "did you mean " + either(meant) + "? ") +
-                            "shmemctl --help lists all");
+                            "shmemctl --help lists all subcommands");
     }
     app = next;
   }
@@ -113,7 +113,7 @@ void require_known(const CLI::App& root, const ConfigEntry& entry) {
       may_stand_in_file(flag) ? section_text(entry) + "unknown option \"" + entry.name + "\""
                               : "\"" + entry.name + "\" cannot be set in a configuration file",
       (meant.empty() || !may_stand_in_file(flag) ? "" : "did you mean " + either(meant) + "? ") +
-          "run shmemctl env to list all options, or SUBCOMMAND --help for flags");
+          "remove it, or use a name that shmemctl env or shmemctl SUBCOMMAND --help lists");
 }
 
 std::vector<std::string> names_of(const std::vector<const CLI::App*>& chain) {

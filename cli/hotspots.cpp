@@ -467,7 +467,7 @@ void check_flags(const Context& context, const Options& options, const HotspotFl
   if (!flags.sysroot_after.empty() && (flags.during || flags.watch_s || flags.duration_s))
     throw bad_hotspots("--during, --watch and --duration cannot be combined with --sysroot-after, "
                        "which compares recorded trees",
-                       "omit them");
+                       "omit these three, or --sysroot-after");
   if (flags.window_s && flags.sysroot_after.empty())
     throw bad_hotspots("--window needs --sysroot-after: it is the time between two recorded trees",
                        "pass --sysroot and --sysroot-after, or use --duration to set how long to "

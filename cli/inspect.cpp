@@ -83,7 +83,7 @@ void check_flags(const InspectFlags& flags) {
     throw bad_inspect("inspect",
                       selections == 0 ? "no process given"
                                       : "PIDs, --user and --all exclude each other",
-                      "pass the PIDs of processes, or --user NAME, or --all");
+                      "pass either the PIDs of processes, or --user NAME, or --all");
   if (flags.duration_s && !flags.watch_s)
     throw bad_inspect("--duration", "applies only with --watch", "add --watch SECONDS");
 }

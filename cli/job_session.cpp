@@ -75,7 +75,7 @@ ExitCode read_world(const std::string& text, int world, Findings& to) {
                     finding.at(3)});
     return static_cast<ExitCode>(record.at("code").get<int>());
   } catch (const nlohmann::json::exception&) {
-    throw Error(ExitCode::unavailable, fmt::format("world {}", world), "read its verdict",
+    throw Error(ExitCode::unavailable, fmt::format("PE 0 of world {}", world), "read its verdict",
                 "malformed message", "run the same version of shmemctl on all hosts");
   }
 }

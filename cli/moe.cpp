@@ -87,7 +87,7 @@ void require_start(const MoeFlags& flags) {
   if (start.kernels_only && flags.request.rank_timeout_us > 0)
     throw bad_moe("--kernels-only excludes --patience-us: the GPUs wait for each other before the "
                   "call, without masking",
-                  "omit one of them");
+                  "omit --kernels-only or --patience-us");
 }
 
 std::optional<moe::RecordedRouting> read_recorded(const moe::Request& request) {
@@ -104,7 +104,7 @@ void require_one_routing(Runtime& runtime, const moe::RecordedRouting& recorded,
   const std::vector<std::string> all = runtime.gather_text(own_text);
   for (std::size_t pe = 0; pe < all.size(); ++pe)
     if (all[pe] != all[0])
-      throw Error(ExitCode::usage, file, "read",
+      throw Error(ExitCode::usage, file, "replay",
                   fmt::format("its content on PE {} differs from that on PE 0", pe),
                   "copy the same file to all nodes, or use a shared file system");
 }

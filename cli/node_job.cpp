@@ -90,7 +90,7 @@ std::vector<std::string> gather_long_texts(Bootstrap& bootstrap, const std::stri
   if (largest > max_bytes)
     throw Error(ExitCode::unavailable, "report of a host", "send it to PE 0",
                 "it is larger than the limit of 64 MiB",
-                "let each host write its own: --json NAME.%h.json");
+                "start one process per host, each as its own job: --json NAME.%h.json");
   std::vector<std::string> texts(sizes.size());
   for (std::uint64_t at = 0; at < largest; at += piece_bytes) {
     const std::vector<std::string> pieces = gather_text(

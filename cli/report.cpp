@@ -185,8 +185,8 @@ ExitCode diff_nodes(Context& context, const DiffFlags& flags,
     if (hosts.size() < 2)
       throw input_error(paths.front(), "",
                         "this one report describes one host only, but --nodes compares two or more",
-                        "pass the reports of the other nodes as well, or compare with one: "
-                        "shmemctl doctor --against FILE");
+                        "pass the reports of the other nodes as well; to compare this machine with "
+                        "it, run shmemctl doctor --against FILE");
     HostComparison().judge(std::move(hosts), places, session.report());
     hold(thresholds, reports, session.report());
     return session.finish();

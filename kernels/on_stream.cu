@@ -50,7 +50,7 @@ void put(const Job& job, void* target, const void* source, std::size_t size_byte
   std::byte* const there = job.address(target, pe);
   if (job.by_copy_engine(there)) {
     require_success(
-        cudaMemcpyAsync(there, source, size_bytes, cudaMemcpyDefault, stream_of(stream)), "put");
+        cudaMemcpyAsync(there, source, size_bytes, cudaMemcpyDefault, stream_of(stream)), "copy");
     return;
   }
   launch(kernels_for(job).transfer, 1, copy_threads, stream, "launch a put", job.device(),
@@ -64,7 +64,7 @@ void get(const Job& job, void* target, const void* source, std::size_t size_byte
   const std::byte* const there = job.address(source, pe);
   if (job.by_copy_engine(there)) {
     require_success(
-        cudaMemcpyAsync(target, there, size_bytes, cudaMemcpyDefault, stream_of(stream)), "get");
+        cudaMemcpyAsync(target, there, size_bytes, cudaMemcpyDefault, stream_of(stream)), "copy");
     return;
   }
   launch(kernels_for(job).transfer, 1, copy_threads, stream, "launch a get", job.device(),

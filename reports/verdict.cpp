@@ -207,7 +207,7 @@ std::string details_line(const Report& report, const TextStyle& style) {
 Verdict required_verdict(const Report& report) {
   const std::optional<Verdict> verdict = verdict_of(report);
   if (!verdict)
-    throw Error(ExitCode::usage, "report", "", "it is not the report of one run of check",
+    throw Error(ExitCode::usage, "report", "", "it is not the report of a single run of check",
                 "pass the report of shmemctl check");
   return *verdict;
 }

@@ -36,7 +36,7 @@ RemoteAddress at(std::size_t offset_bytes) {
 void require(bool right, const Transport& transport, const char* operation, const char* problem) {
   if (!right)
     throw Error(ExitCode::finding, std::string("transport ") + transport.name(), operation, problem,
-                "run bringup --transport " + std::string(transport.name()) +
+                "run shmemctl bringup --transport " + std::string(transport.name()) +
                     ", and check the device's firmware and driver");
 }
 

@@ -13,7 +13,7 @@ void require(cudaError_t result, const char* attempted) {
   if (result != cudaSuccess)
     throw Error(
         ExitCode::unavailable, "GPU stream", attempted, named_cuda_error(result),
-        fix_of_cuda_error(result, "run shmemctl doctor to check the driver, or omit --graph"));
+        fix_of_cuda_error(result, "run shmemctl doctor to check the driver; omit --graph if set"));
 }
 
 cudaStream_t of(void* stream) {
@@ -29,7 +29,7 @@ struct StreamTimer::Impl {
   cudaGraphExec_t ready = nullptr;
 
   explicit Impl(int ordinal) : device(ordinal) {
-    require(cudaSetDevice(device), "select its GPU");
+    require(cudaSetDevice(device), "select the GPU");
     require(cudaEventCreate(&first), "create an event");
     require(cudaEventCreate(&second), "create an event");
   }
@@ -58,7 +58,7 @@ void StreamTimer::end(void* stream) {
 
 double StreamTimer::elapsed_ns() const {
   float ms = 0;
-  require(cudaEventElapsedTime(&ms, impl_->first, impl_->second), "read a time");
+  require(cudaEventElapsedTime(&ms, impl_->first, impl_->second), "read the time of two events");
   return static_cast<double>(ms) * 1e6;
 }
 

@@ -519,8 +519,8 @@ Comparison compare_reports(const std::vector<LoadedReport>& base,
                       "none of its " + counted(n_new, "row") +
                           " is in BASE: " + comparison.base.files.front() +
                           " begins with a row of " + before.rows.front().first().case_name,
-                      by_host ? "compare reports of the same cases and the same hosts"
-                              : "compare reports of the same cases");
+                      by_host ? "compare reports of the same cases, parameters and hosts"
+                              : "compare reports of the same cases and parameters");
   adjust_and_judge(options, comparison.rows);
   return comparison;
 }

@@ -255,7 +255,7 @@ Error no_port_matches(const Threshold& threshold, const std::vector<LoadedReport
                      begin + "no NIC or group that meets the conditions has the metric " +
                          threshold.metric,
                      near && !devices.contains(wanted) ? "did you mean device=" + *near + "?"
-                                                       : "use one of these: " + join(shown, ", "));
+                                                       : "name one of these: " + join(shown, ", "));
 }
 
 } // namespace

@@ -152,9 +152,9 @@ Error matches_nothing(const Threshold& threshold, const std::vector<LoadedReport
       ++of_case;
       example = example ? example : &row;
     }
-  std::string fix = "use a case that was measured";
+  std::string fix = "name a case that was measured";
   if (example)
-    fix = "a row of that case is " + printable(name_of(*example, {}, false), 400);
+    fix = "write what a row has, such as " + printable(name_of(*example, {}, false), 400);
   else if (const auto near = nearest_spelling(threshold.case_pattern, {cases.begin(), cases.end()}))
     fix = "did you mean " + printable(*near) + "?";
   const std::string problem = of_case == 0 ? "no row of that case"

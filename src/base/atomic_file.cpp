@@ -57,7 +57,7 @@ void write_all(int descriptor, const std::string& content, const std::string& pa
                   "check the process that reads it, or choose a regular file");
     }
     if (count < 0)
-      throw system_error(path, "write", errno, "free disk space, or choose another file");
+      throw system_error(path, "write", errno, "check its disk or reader, or choose another file");
     done += static_cast<std::size_t>(count);
     ++progress;
   }

@@ -174,7 +174,7 @@ CatalogueEntry CatalogueReader::begin_entry(const CatalogueKind& kind, const Cat
   if (!ids_.insert(entry.id).second)
     refuse_line(subject, value.line, entry.id + " is already defined", "another id");
   if (ids_.size() > max_entries)
-    refuse_line(subject, value.line, "too many entries", fmt::format("{} at most", max_entries));
+    refuse_line(subject, value.line, "too many entries", fmt::format("at most {}", max_entries));
   return entry;
 }
 
@@ -193,7 +193,7 @@ void CatalogueReader::add_value(CatalogueEntry& entry, const std::string& key,
   }
   if (value.text.size() > max_value_bytes)
     refuse_line(entry.subject_, value.line, "the value is too long",
-                fmt::format("{} bytes at most", max_value_bytes));
+                fmt::format("at most {} bytes", max_value_bytes));
   std::vector<CatalogueValue>& values = entry.values_[key];
   const bool repeats =
       known->presence == CatalogueKey::several || known->presence == CatalogueKey::any_number;
@@ -202,7 +202,7 @@ void CatalogueReader::add_value(CatalogueEntry& entry, const std::string& key,
                 "one " + key + " for each entry");
   if (values.size() == max_repetitions)
     refuse_line(entry.subject_, value.line, "too many lines " + key + " in one entry",
-                fmt::format("{} at most", max_repetitions));
+                fmt::format("at most {}", max_repetitions));
   values.push_back(std::move(value));
 }
 

@@ -166,7 +166,7 @@ namespace {
 /// Parses with `parse`, and rewords its errors.
 template <class Parse>
 nlohmann::json parsed_by(const std::string& text, const std::string& subject, Parse parse) {
-  const std::string fix = "give a JSON document, as shmemctl --json writes it";
+  const std::string fix = "pass the file as shmemctl wrote it, or correct its JSON";
   // The parser takes a NUL byte for the end of the text and ignores the rest, as in a truncated
   // file that the file system padded after a crash. No JSON text contains one.
   if (const std::size_t at = text.find('\0'); at != std::string::npos)

@@ -7,7 +7,7 @@ namespace shmemctl {
 
 void JobHealth::give_up(const std::string& step, int peer) {
   const std::string whom = peer < 0 ? "other PEs" : "PE " + std::to_string(peer);
-  throw Error(ExitCode::deadline, step, "wait for " + whom, "timed out",
+  throw Error(ExitCode::deadline, step, "finish", "timed out waiting for " + whom,
               "check the output of " + whom + ", or " + raise_timeout());
 }
 

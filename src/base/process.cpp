@@ -63,7 +63,7 @@ constexpr double grace_s = 3;
 
 Error cannot_start(const std::string& program, int number) {
   return {ExitCode::unavailable, program, "start", std::strerror(number),
-          "check the limits of processes and open files (ulimit -u, ulimit -n)"};
+          "check that it exists, and the limits of processes and files (ulimit -u, ulimit -n)"};
 }
 
 struct Pipe {

@@ -206,7 +206,7 @@ void Socket::send_all(const void* data, std::size_t size_bytes, const Deadline& 
     const std::size_t now = send_some(bytes + sent, size_bytes - sent);
     sent += now;
     if (now == 0 && !wait_ready(descriptor_.get(), POLLOUT, deadline, check))
-      throw_late(peer_, "send");
+      throw_late(peer_, "send data to it");
   }
 }
 
@@ -218,7 +218,7 @@ void Socket::receive_all(void* data, std::size_t size_bytes, const Deadline& dea
     const std::size_t now = receive_some(bytes + received, size_bytes - received);
     received += now;
     if (now == 0 && !wait_ready(descriptor_.get(), POLLIN, deadline, check))
-      throw_late(peer_, "receive");
+      throw_late(peer_, "receive data from it");
   }
 }
 
@@ -230,7 +230,7 @@ std::size_t Socket::send_some(const void* data, std::size_t size_bytes) {
     return static_cast<std::size_t>(sent);
   if (would_wait(errno))
     return 0;
-  throw_lost(peer_, "send", std::strerror(errno));
+  throw_lost(peer_, "send data to it", std::strerror(errno));
 }
 
 std::size_t Socket::receive_some(void* data, std::size_t size_bytes) {
@@ -240,10 +240,10 @@ std::size_t Socket::receive_some(void* data, std::size_t size_bytes) {
   if (received > 0)
     return static_cast<std::size_t>(received);
   if (received == 0)
-    throw_lost(peer_, "receive", "it closed the connection");
+    throw_lost(peer_, "receive data from it", "it closed the connection");
   if (would_wait(errno))
     return 0;
-  throw_lost(peer_, "receive", std::strerror(errno));
+  throw_lost(peer_, "receive data from it", std::strerror(errno));
 }
 
 Listener::Listener(const SocketAddress& address) : descriptor_(make_socket(address)) {
@@ -299,7 +299,7 @@ constexpr const char* unix_prefix = "unix:";
 
 [[noreturn]] void refuse(const std::string& text, const std::string& problem) {
   throw Error(ExitCode::usage, "socket address \"" + printable(text, max_address_bytes) + "\"", "",
-              problem, "write it as 10.0.0.1:4711, [fe80::1%eth0]:4711 or unix:NAME");
+              problem, "write it as 10.0.0.1:4711, [fe80::1%INTERFACE]:4711 or unix:NAME");
 }
 
 int parse_port(const std::string& text, std::string_view digits) {

@@ -135,7 +135,7 @@ int Buffers::Impl::user_of(std::uint32_t slot) {
 
 void Buffers::Impl::wait_until_unused(std::uint32_t slot) {
   const BackoffPolicy sleeps{.spins = 0, .yields = 0, .max_sleep = max_sleep};
-  Wait wait(*config.health, config.timeout_s, {"unregister a buffer"}, sleeps);
+  Wait wait(*config.health, config.timeout_s, {"unregistering a buffer"}, sleeps);
   for (int user = user_of(slot); user >= 0; user = user_of(slot)) {
     wait.set_peer(user);
     wait.pause();

@@ -162,7 +162,7 @@ std::vector<std::string> split_gathered(const std::string& all, int n_pes) {
   }
   if (!whole || at != all.size())
     throw Error(
-        ExitCode::unavailable, "PE 0", "read the data of all PEs",
+        ExitCode::unavailable, "data gathered by PE 0", "read",
         fmt::format("its {} bytes do not hold one text for each of {} PEs", all.size(), count),
         "run the same version of shmemctl on all hosts, and check PE 0");
   return texts;

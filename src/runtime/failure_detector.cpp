@@ -148,7 +148,7 @@ void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings
     throw printed_once(bootstrap, settings.printer,
                        Error(ExitCode::unavailable, "failure detector", "start", bad->words,
                              over_unix(addresses_)
-                                 ? "check the output and exit status of that PE"
+                                 ? "check the output and exit status of these PEs"
                                  : "allow TCP between the PEs' hosts on all ports above 1023, "
                                    "or name an interface in SHMEMCTL_BOOTSTRAP_UID_SOCK_IFNAME"));
 }

@@ -540,7 +540,7 @@ void Runtime::Impl::route_atomics() {
       throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "perform atomics",
                   std::string(nic.transport->name()) +
                       " performs the atomics of other PEs by NIC, which are not atomic with those "
-                      "of a CPU, and does not reach this PE: " +
+                      "of a CPU, and does not reach that PE: " +
                       nic.reach[pe].reason,
                   "give every PE a NIC, or choose another transport with SHMEMCTL_TRANSPORT");
   routed.resize(transports.size());
@@ -628,7 +628,7 @@ void Runtime::Impl::make_rail_teams() {
     throw Error(
         ExitCode::unavailable, "SHMEMCTL_INIT_MODE=low-latency", "create one team per local rank",
         "the nodes do not have equally many PEs in blocks or round-robin, or some PEs do not reach "
-        "others",
+        "others (shmemctl bringup shows which)",
         "place the same number of PEs on every node, in blocks or round-robin");
   const int n_nodes = placement.n_nodes();
   const int local_pes = placement.n_pes / n_nodes;
@@ -812,7 +812,7 @@ void Runtime::Impl::raise_unreachable(int pe) const {
   for (const RemoteChoice::Rejected& other : remote_choice.rejected)
     reasons += "; " + other.name + ": " + other.reason;
   throw Error(
-      ExitCode::unavailable, "PE " + std::to_string(pe), "find a transport", reasons,
+      ExitCode::unavailable, "PE " + std::to_string(pe), "find a transport to it", reasons,
       remote_choice.advice.empty()
           ? "run shmemctl bringup to check all pairs of PEs, and shmemctl doctor on these hosts"
           : "set " + remote_choice.advice + ", which reaches all pairs" +

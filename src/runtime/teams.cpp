@@ -513,7 +513,7 @@ std::uint64_t Teams::agree_by_id(std::uint64_t id, std::uint64_t key, int record
     const TeamRendezvous* theirs = nullptr;
     rma_.wait([&] { return (theirs = find_record(id, key, peer)) != nullptr; }, step, peer);
     if (load_flag(rma_, theirs->list, peer) != list)
-      throw Error(ExitCode::usage, "PE " + std::to_string(peer), step,
+      throw Error(ExitCode::usage, "PE " + std::to_string(peer), "make a team by its unique id",
                   "its list of members differs from that of PE " + std::to_string(rma_.pe()),
                   "pass the same list on all members");
     std::uint64_t word = 0;

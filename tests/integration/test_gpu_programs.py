@@ -211,7 +211,7 @@ class OverAFakeDriver(Installed):
 
     def test_an_error_report_of_a_kernel_ends_a_computing_program(self):
         result = self.run_over(2, "wait")
-        self.assert_error(result, 124, "kernel of GPU 1", "block 6", "wait for PE 0", "is 11, expected 12")
+        self.assert_error(result, 124, "kernel of GPU 1", "block 6", "waiting for PE 0", "is 11, expected 12")
 
 
 class WithoutGpus(Installed):

@@ -85,7 +85,7 @@ CALLS = {
         ("completion bsh", "unknown value bsh", "did you mean bash?"),
         ("bench putt", 'unknown case "putt"', "did you mean put?"),
         ("topo --nvshmem-version banana", "banana: not a version", "such as 3.4.5"),
-        (f"topo --from {NODE} --gpus 0,99", "\"99\" is not a GPU of this node", "pass indices of GPUs as shmemctl topo shows them"),
+        (f"topo --from {NODE} --gpus 0,99", "\"99\" is not a GPU of this node", "pass indices that shmemctl topo shows"),
     ),
     "not a number, or out of range": (
         ("bench put --iters abc", "--iters: abc is not an integer from 1 to", "pass an integer from 1 to"),

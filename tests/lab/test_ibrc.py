@@ -49,7 +49,7 @@ class Ibrc(lab_support.Jobs):
 
     def test_an_mtu_that_a_port_does_not_have(self):
         # By whoever finds it first; the other repeats that.
-        fix = self.assert_refused("mismatch", 3, "connect to PE", "host lab0, PE", "device rxe", "port 1",
+        fix = self.assert_refused("mismatch", 3, "cannot connect", "host lab0, PE", "device rxe", "port 1",
                                   "IB_MTU is 4096, and the port rxe1:1", "has 1024")
         self.assertIn("unset SHMEMCTL_IB_MTU", fix)
 

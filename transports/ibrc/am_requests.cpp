@@ -125,7 +125,7 @@ void Requests::fence() {
 void Requests::await_fenced(Endpoint& endpoint) {
   Target& to = target(endpoint.pe);
   if (to.done < to.fenced)
-    wait(to, *to.endpoint, "a fence", [&] { return to.done >= to.fenced; });
+    wait(to, *to.endpoint, "fence", [&] { return to.done >= to.fenced; });
 }
 
 void Requests::quiet() {

@@ -133,7 +133,7 @@ void Endpoints::make_room(Endpoint& endpoint, std::size_t requests) {
   if (endpoint.in_flight() >= Endpoint::depth / 2)
     poll();
   if (!fits())
-    wait(fits, "a transfer", endpoint.pe);
+    wait(fits, "transfer", endpoint.pe);
   if (endpoint.failure)
     throw Error(*endpoint.failure);
 }
@@ -150,7 +150,7 @@ void Endpoints::await_fenced(const Endpoint& endpoint, const WorkChain& chain) {
     if ((other == &endpoint && !own) || other->has_retired(position))
       continue;
     request_completion(*other);
-    wait([&] { return other->dead || other->has_retired(position); }, "a fence", other->pe);
+    wait([&] { return other->dead || other->has_retired(position); }, "fence", other->pe);
   }
 }
 
@@ -220,7 +220,7 @@ void Endpoints::drain(Endpoint& endpoint, const char* step) {
 
 std::int16_t Endpoints::take_slot() {
   if (staging_.empty())
-    wait([&] { return !staging_.empty(); }, "a transfer", -1);
+    wait([&] { return !staging_.empty(); }, "transfer", -1);
   return staging_.take();
 }
 

@@ -26,9 +26,9 @@ struct Pair {
 
   Error error(const std::string& message, const std::string& fix,
               ExitCode code = ExitCode::unavailable) const {
-    return {code,         job.name_of(peer) + " by its port " + port_name(remote),
-            "connect to", message,
-            fix,          job.where(local.device, local.port)};
+    return {code,      job.name_of(peer) + " by its port " + port_name(remote),
+            "connect", message,
+            fix,       job.where(local.device, local.port)};
   }
 };
 
@@ -44,11 +44,11 @@ void check_link_layers(const Pair& pair, const Settings& settings) {
   const auto layer = [](const Hello::Nic& nic) { return nic.ethernet ? "Ethernet" : "InfiniBand"; };
   if (pair.local.ethernet != pair.remote.ethernet)
     throw pair.error(fmt::format("one is {}, the other {}", layer(pair.local), layer(pair.remote)),
-                     "choose ports of one network on all hosts: SHMEMCTL_HCA_LIST");
+                     "choose ports of one network with SHMEMCTL_HCA_LIST on all hosts");
   if (!pair.local.ethernet && settings.path.traffic_class != 0)
-    throw pair.error("an InfiniBand port has no traffic class, and IB_TRAFFIC_CLASS is " +
+    throw pair.error("an InfiniBand port has no traffic class, and SHMEMCTL_IB_TRAFFIC_CLASS is " +
                          std::to_string(settings.path.traffic_class),
-                     "unset IB_TRAFFIC_CLASS; on InfiniBand, IB_SL chooses the service level",
+                     "unset SHMEMCTL_IB_TRAFFIC_CLASS; SHMEMCTL_IB_SL sets the service level",
                      ExitCode::usage);
 }
 

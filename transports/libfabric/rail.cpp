@@ -35,13 +35,13 @@ fi_datatype datatype(std::uint8_t size_bytes) {
 const char* name_of(OperationKind kind) {
   switch (kind) {
   case OperationKind::write:
-    return "write to";
+    return "write its memory";
   case OperationKind::read:
-    return "read from";
+    return "read its memory";
   case OperationKind::atomic:
-    return "operate atomically on";
+    return "perform an atomic operation";
   default:
-    return "send";
+    return "send it a message";
   }
 }
 
@@ -66,7 +66,7 @@ void Rail::post_receives() {
   for (std::size_t i = 0; i < endpoint_.profile().receives; ++i)
     if (const long status = post_receive(*pool_.take(OperationKind::receive)); status != 0)
       throw endpoint_.error("post a receive buffer", endpoint_.library().error_text(status),
-                            "look at FI_LOG_LEVEL=warn");
+                            "set FI_LOG_LEVEL=warn to see why");
 }
 
 /// Returns libfabric's error, or 0; also 0 if there is no room now: then poll() posts the receive.

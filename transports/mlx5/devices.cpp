@@ -64,8 +64,8 @@ std::unique_ptr<Hca> Devices::open_port(const HcaPort& port) const {
     unfit = "SHMEMCTL_IB_TRAFFIC_CLASS is set, but an InfiniBand port has no traffic class";
   if (!unfit.empty())
     throw Error(ExitCode::unavailable, "NIC", "use", unfit,
-                "choose another NIC with SHMEMCTL_HCA_LIST, or set SHMEMCTL_TRANSPORT=ibrc or "
-                "SHMEMCTL_MLX5_DEVICE=emulated",
+                "unset a variable that is named; else choose another NIC with SHMEMCTL_HCA_LIST, "
+                "or set SHMEMCTL_TRANSPORT=ibrc or SHMEMCTL_MLX5_DEVICE=emulated",
                 {host_, pe_, port.device, port.port});
   return hca;
 }

@@ -99,7 +99,7 @@ struct HostQp::Waits {
   HostQp& queue;
 
   bool room(std::uint64_t end) {
-    Wait wait(queue, "wait for room in the send queue");
+    Wait wait(queue, "posting to a full send queue");
     std::uint64_t known = 0;
     while (!queue.send_.poll_for_room(end, known))
       wait.pause();
@@ -108,7 +108,7 @@ struct HostQp::Waits {
   }
   template <class Attempt>
   bool turn(const Attempt& attempt) {
-    Wait wait(queue, "wait for the turn to post");
+    Wait wait(queue, "publishing WQEs in order");
     do {
       wait.pause();
     } while (!attempt());
@@ -120,7 +120,7 @@ struct HostQp::Waits {
 class HostQp::ResultSlot {
 public:
   explicit ResultSlot(HostQp& queue) : queue_(queue) {
-    Wait wait(queue, "wait for a place for a result");
+    Wait wait(queue, "getting a slot for a result");
     std::uint64_t free = queue_.free_results_.load(std::memory_order_relaxed);
     for (;;) {
       if (free == 0) {
@@ -260,7 +260,7 @@ std::uint64_t HostQp::fetch(const RaddrSegment& remote, const AtomicFields& fiel
 // Completion.
 
 void HostQp::flush() {
-  Wait wait(*this, "wait for the turn to ring the doorbell");
+  Wait wait(*this, "ringing the doorbell in turn");
   while (!send_.try_flush())
     wait.pause();
 }
@@ -272,7 +272,7 @@ void HostQp::progress() {
 }
 
 void HostQp::wait(Ticket ticket) {
-  Wait pausing(*this, "wait for a completion");
+  Wait pausing(*this, "completing operations");
   while (!done(ticket)) {
     send_.poll();
     if (done(ticket))

@@ -39,8 +39,8 @@ inline std::size_t page_bytes_of(const QpOptions& options) {
 inline QpLayout qp_layout(const QpOptions& options) {
   const auto refuse = [](const std::string& what) {
     throw Error(ExitCode::usage, "mlx5 send queue", "", what,
-                "choose powers of two, 16 to 32768 WQEBBs, and completions at least four times per "
-                "queue");
+                "choose powers of two: 16 to 32768 WQEBBs, pages of 4096 bytes or more, and "
+                "completions at least four times per queue");
   };
   if (!std::has_single_bit(options.wqebbs) || options.wqebbs < 16 || options.wqebbs > max_qp_wqebbs)
     refuse("invalid length of " + std::to_string(options.wqebbs) + " WQEBBs");

@@ -25,7 +25,7 @@ SyndromeText syndrome_text(std::uint8_t syndrome) {
     return {"local protection error",
             "use memory that is registered: symmetric memory, or a registered buffer"};
   case Syndrome::flushed:
-    return {"flushed: an earlier operation of this queue failed", "look at the first error"};
+    return {"flushed: an earlier operation of this queue failed", "check the first error"};
   case Syndrome::memory_window:
     return {"memory window bind error", report};
   case Syndrome::bad_response:
@@ -41,15 +41,15 @@ SyndromeText syndrome_text(std::uint8_t syndrome) {
     return {"remote access error",
             "check that the peer has not freed the memory, and that the address is inside of it"};
   case Syndrome::remote_operation:
-    return {"remote operation error", "look at the peer's kernel log and device counters"};
+    return {"remote operation error", "check the kernel log and the NIC's counters on the peer"};
   case Syndrome::retries_exceeded:
     return {"transport retry counter exceeded",
             "check that the peer still runs, the link and the route to it, and on Ethernet "
-            "lossless queues, MTU and GID index of both ends"};
+            "PFC, MTU and GID index at both ends"};
   case Syndrome::receiver_not_ready:
     return {"receiver not ready retry counter exceeded", "check that the peer still runs"};
   case Syndrome::remote_aborted:
-    return {"remote aborted error", "look at the peer's first error"};
+    return {"remote aborted error", "check the first error of the peer"};
   }
   return {fmt::format("unknown syndrome {:#04x}", syndrome),
           "look up the syndrome in the device's manual, and check its counters"};

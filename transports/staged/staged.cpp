@@ -163,7 +163,7 @@ std::optional<std::uint64_t> StagedTransport::try_send(int pe, const Message& me
 std::uint64_t StagedTransport::send(int pe, const Message& message) {
   if (const auto sent = try_send(pe, message))
     return *sent;
-  Wait wait(health_, timeout_s_, {"room for a staged message", pe}, wait_backoff);
+  Wait wait(health_, timeout_s_, {"sending a staged message", pe}, wait_backoff);
   std::uint64_t done = 0;
   for (;;) {
     if (const auto sent = try_send(pe, message))
@@ -180,7 +180,7 @@ std::uint64_t StagedTransport::send(int pe, const Message& message) {
 void StagedTransport::await_reply(int pe, std::uint64_t number) {
   const std::size_t place =
       layout_.replied(static_cast<std::size_t>(pe), (number - 1) % Layout::slots);
-  Wait wait(health_, timeout_s_, {"answer to a staged request", pe}, wait_backoff);
+  Wait wait(health_, timeout_s_, {"staged request", pe}, wait_backoff);
   while (word(place) != number) {
     check();
     if (wait.pause())

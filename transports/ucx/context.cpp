@@ -96,12 +96,12 @@ std::string ucx_fix(ucs_status_t status) {
   switch (status) {
   case UCS_ERR_NO_MEMORY:
   case UCS_ERR_EXCEEDS_LIMIT:
-    return "raise the limit of locked memory (ulimit -l unlimited), or use less memory";
+    return "raise the locked memory limit (ulimit -l unlimited), or lower SHMEMCTL_SYMMETRIC_SIZE";
   case UCS_ERR_NO_DEVICE:
   case UCS_ERR_UNREACHABLE:
-    return "see ucx_info -d for the devices, and check UCX_TLS and UCX_NET_DEVICES";
+    return "run ucx_info -d to list the devices, and check UCX_TLS and UCX_NET_DEVICES";
   default:
-    return "check the network and the peer's output; UCX_LOG_LEVEL=info logs more";
+    return "set UCX_LOG_LEVEL=info to see why, and check the output of the other PEs";
   }
 }
 

@@ -139,7 +139,7 @@ void UcxTransport::connect(const std::vector<PeerLocation>& peers, Exchange& exc
     return;
   thread_ = std::make_unique<UcxProgressThread>();
   thread_->add(*workers_[0]);
-  constexpr const char* step = "connect to";
+  constexpr const char* step = "connect";
   for (const PeerLocation& peer : peers)
     begin(0, peer.pe, step);
   // A flush completes when the connection is established, so connection errors are detected here.
@@ -444,13 +444,13 @@ ucp_request_param_t UcxTransport::reported_to(UcxIssued& issued) {
 
 void UcxTransport::put(int context, const RemoteAddress& target, const void* source,
                        std::size_t size_bytes, bool blocking) {
-  OrderedTurn turn = begin(context, target.pe, "put to");
+  OrderedTurn turn = begin(context, target.pe, "put");
   put_now(turn, target, source, size_bytes, blocking);
 }
 
 void UcxTransport::get(int context, void* target, const RemoteAddress& source,
                        std::size_t size_bytes, bool blocking) {
-  OrderedTurn turn = begin(context, source.pe, "get from");
+  OrderedTurn turn = begin(context, source.pe, "get");
   auto* to = static_cast<std::byte*>(target);
   RemoteAddress from = source;
   if (!blocking)
@@ -476,7 +476,7 @@ void UcxTransport::get(int context, void* target, const RemoteAddress& source,
 void UcxTransport::put_signal(int context, const RemoteAddress& target, const void* source,
                               std::size_t size_bytes, const RemoteAddress& signal,
                               std::uint64_t signal_value, SignalOp op, bool blocking) {
-  OrderedTurn turn = begin(context, signal.pe, "put with signal to");
+  OrderedTurn turn = begin(context, signal.pe, "put with signal");
   put_now(turn, target, source, size_bytes, blocking);
   if (size_bytes > 0)
     fence_now(turn.issued);

@@ -30,9 +30,9 @@ std::string worker_fix(ucs_status_t status) {
   if (::statvfs("/dev/shm", &system) == 0) {
     const std::uint64_t free_bytes = std::uint64_t{system.f_bavail} * system.f_frsize;
     if (system.f_blocks > 0 && free_bytes < enough_bytes)
-      return "UCX keeps buffers in /dev/shm, where " + format_size_bytes(free_bytes) + " of " +
-             format_size_bytes(std::uint64_t{system.f_blocks} * system.f_frsize) +
-             " are free: delete files that were left there, or enlarge it (mount -o "
+      return "delete files that were left in /dev/shm, where " + format_size_bytes(free_bytes) +
+             " of " + format_size_bytes(std::uint64_t{system.f_blocks} * system.f_frsize) +
+             " are free and UCX keeps buffers, or enlarge it (mount -o "
              "remount,size=50% /dev/shm; docker run --shm-size=16g)";
   }
   return ucx_fix(status);

@@ -21,16 +21,16 @@ std::string status_meaning(ibv_wc_status status, const FailureScene& scene) {
   case IBV_WC_REM_ACCESS_ERR:
     return scene.peer + " refuses the address or its key";
   case IBV_WC_REM_INV_REQ_ERR:
-    return scene.peer + " takes the request for malformed";
+    return scene.peer + " considers the request invalid";
   case IBV_WC_REM_OP_ERR:
     return "the device of " + scene.peer + " failed";
   case IBV_WC_LOC_PROT_ERR:
   case IBV_WC_LOC_ACCESS_ERR:
-    return "the local memory is not registered for this";
+    return "the local memory is not registered for this access";
   case IBV_WC_LOC_QP_OP_ERR:
-    return "the queue pair cannot carry it out";
+    return "the QP cannot execute the request";
   case IBV_WC_LOC_LEN_ERR:
-    return "the message is longer than the port takes";
+    return "the message is longer than the port allows";
   case IBV_WC_WR_FLUSH_ERR:
     return "the connection had failed before";
   case IBV_WC_FATAL_ERR:

@@ -19,11 +19,11 @@ namespace shmemctl::bench {
 /// is needed.
 /// @param instead what the user can do to need less
 std::byte* allocate_symmetric(Runtime& runtime, std::size_t size_bytes, const char* purpose,
-                              const char* instead = "-e a smaller size");
+                              const char* instead = "measure smaller sizes");
 
 /// Allocates from this PE's GPU heap; the rest is as for allocate_symmetric().
 std::byte* allocate_on_gpu(PeGpu& gpu, std::size_t size_bytes, const char* purpose,
-                           const char* instead = "-e a smaller size");
+                           const char* instead = "measure smaller sizes");
 
 /// Symmetric memory. It is freed by free(), which is collective, and not by the destructor: after
 /// an Error the other PEs would not take part.
@@ -31,7 +31,7 @@ class SymmetricBlock {
 public:
   /// Collective. Throws Error (unavailable) that says which heap size is needed.
   SymmetricBlock(Runtime& runtime, std::size_t size_bytes, const char* purpose,
-                 const char* instead = "-e a smaller size");
+                 const char* instead = "measure smaller sizes");
   SymmetricBlock(const SymmetricBlock&) = delete;
   SymmetricBlock& operator=(const SymmetricBlock&) = delete;
 

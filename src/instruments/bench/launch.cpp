@@ -47,7 +47,7 @@ int threads_of(const std::string& subject, const LaunchRules& rules, const Launc
       throw refused(subject,
                     "one " + std::string(to_string(scope)) +
                         " makes its calls, so --threads must be " + std::to_string(own),
-                    "omit --threads, or pass --scope block");
+                    "omit --threads, or pass --scope block if the case has it");
     return own;
   }
   const int threads = request.threads != 0 ? request.threads : rules.threads;

@@ -31,7 +31,7 @@ Traffic traffic_of(const CaseInfo& info, const Sweep& sweep) {
     return info.traffics.empty() ? Traffic::pair : info.traffics.front();
   if (std::find(info.traffics.begin(), info.traffics.end(), *sweep.traffic) == info.traffics.end())
     throw refused(info, std::string("unsupported traffic ") + to_string(*sweep.traffic),
-                  "choose one of: " + names_of(info.traffics));
+                  "pass one of these to --traffic: " + names_of(info.traffics));
   return *sweep.traffic;
 }
 
@@ -40,8 +40,8 @@ void require_pes(const CaseInfo& info, const Sweep& sweep, Traffic traffic, int 
   if (n_pes < info.min_pes)
     throw refused(
         info, "it needs " + counted(info.min_pes) + ", but the job has " + std::to_string(n_pes),
-        "start " + counted(info.min_pes) + " or more, e.g. shmemctl run -n " +
-            std::to_string(info.min_pes));
+        "start " + counted(info.min_pes) + " or more: shmemctl run -n " +
+            std::to_string(info.min_pes) + " bench " + info.name);
   if (traffic == Traffic::pairs && n_pes % 2 != 0)
     throw refused(info, "an odd number of PEs cannot be paired: the job has " + counted(n_pes),
                   "start an even number of PEs");
@@ -158,7 +158,7 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
           info,
           (sweep.step_bytes > 0 ? "-i gives more than " : "the step factor gives more than ") +
               std::to_string(max_points) + " sizes",
-          sweep.step_bytes > 0 ? "pass a larger -i, or -f 2" : "pass a larger -f, such as 2");
+          sweep.step_bytes > 0 ? "omit -i, or pass a larger -i" : "pass a larger -f, such as 2");
   };
   // For small sizes, one multiplication may add less than one element.
   auto next = static_cast<double>(first);

@@ -79,7 +79,7 @@ std::string group_problem(const Cluster& cluster, int experts, int ranks) {
 }
 
 std::string other_file(const Cluster& cluster) {
-  return fmt::format("record a routing of {} ranks, or simulate a cluster that it fits",
+  return fmt::format("record a routing of {} ranks, or simulate a cluster that fits it",
                      cluster.node_pes);
 }
 
@@ -228,7 +228,7 @@ Traffic moved(Traffic traffic, const std::vector<ExpertMove>& moves) {
                       std::min(move.rank, shape.n_ranks - 1)));
     if (move.rank >= shape.n_ranks)
       throw bad("--move-expert",
-                fmt::format("rank {} is not in a group of {} ranks", move.rank, shape.n_ranks),
+                fmt::format("no rank {}: the ranks are 0 to {}", move.rank, shape.n_ranks - 1),
                 fmt::format("use the nearest legal value: {}:{}", move.expert, shape.n_ranks - 1));
     traffic.moe->rank_of_expert[static_cast<std::size_t>(move.expert)] = move.rank;
   }

@@ -286,7 +286,7 @@ private:
   T decoded(const std::string& key, const std::string& word) const {
     std::optional<T> value = field_text::decode<T>(word);
     if (!value)
-      throw problem(find(key).origin, key, "reads " + printable(word, 60));
+      throw problem(find(key).origin, key, "has the invalid value " + printable(word, 60));
     return std::move(*value);
   }
 

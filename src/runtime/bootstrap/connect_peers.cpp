@@ -236,7 +236,7 @@ private:
           std::move(accepted.socket),
           {ExitCode::unavailable, request_.rank,
            "the process that listens there is a PE of another job, or another PE of this job",
-           "give each job its own unique id"});
+           "give each job its own unique id, and start it again"});
       return;
     }
     if (!send_now(accepted.socket, accepted.welcome))
@@ -331,7 +331,7 @@ std::vector<Listener> listen_for_neighbours(const UniqueId& id, const InterfaceF
   }
   if (listeners.empty())
     throw Error(ExitCode::unavailable, "bootstrap", "listen for other PEs", problem,
-                "check the interfaces and the limit of open files");
+                "check the interfaces and the limit of open files (ulimit -n)");
   return listeners;
 }
 

@@ -90,7 +90,7 @@ void OpenshmemBootstrap::set_up(std::size_t staging_bytes, const Deadline& deadl
   if (shared_->memory == nullptr)
     throw Error(ExitCode::unavailable, "OpenSHMEM symmetric heap",
                 "allocate " + std::to_string(size_bytes) + " bytes", "shmem_malloc failed",
-                "set SHMEM_SYMMETRIC_HEAP_SIZE (Open MPI) or SHMEM_SYMMETRIC_SIZE to 64M or more");
+                "set SHMEM_SYMMETRIC_HEAP_SIZE (Open MPI) or SHMEM_SYMMETRIC_SIZE to twice that");
 }
 
 const char* OpenshmemBootstrap::to_string(Kind kind) {

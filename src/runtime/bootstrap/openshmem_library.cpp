@@ -15,8 +15,8 @@ namespace shmemctl {
 namespace {
 
 constexpr const char* without_openshmem =
-    "apt install libopenmpi3, point SHMEMCTL_OPENSHMEM_LIBRARY at Open MPI's liboshmem, or choose "
-    "another SHMEMCTL_BOOTSTRAP";
+    "install Open MPI's liboshmem (apt install libopenmpi3), name it with "
+    "SHMEMCTL_OPENSHMEM_LIBRARY, or choose another SHMEMCTL_BOOTSTRAP";
 
 // Global, because the exit handler has no other access to it.
 std::atomic<bool> left_behind{false};

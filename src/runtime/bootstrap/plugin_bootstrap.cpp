@@ -242,7 +242,7 @@ std::unique_ptr<Bootstrap> open_plugin(BootstrapRequest& request, const Deadline
   const std::string file = request.options->text("BOOTSTRAP_PLUGIN");
   if (file.empty())
     throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP=plugin", "", "no plugin given",
-                "set SHMEMCTL_BOOTSTRAP_PLUGIN to its file");
+                "set SHMEMCTL_BOOTSTRAP_PLUGIN to the plugin's file");
   return std::make_unique<PluginBootstrap>(file, deadline);
 }
 

@@ -188,7 +188,7 @@ PmixKvs::PmixKvs(PmixLibrary library, const Deadline& deadline) : library_(std::
   read_size(deadline);
   if (size_ < 1 || size_ > max_pmix_size || me_.rank >= size_)
     throw Error(ExitCode::unavailable, "PMIx server", "",
-                "invalid rank " + std::to_string(me_.rank) + " of " + std::to_string(size_),
+                "it reports rank " + std::to_string(me_.rank) + " of " + std::to_string(size_),
                 "check the output of the launcher");
 }
 

@@ -19,7 +19,7 @@ public:
   /// Throws Error (unavailable).
   ReadySet() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
     if (!epoll_)
-      throw system_error("rendezvous", "start", errno, "raise the limit of open files");
+      throw system_error("rendezvous", "start", errno, "raise the limit of open files (ulimit -n)");
   }
 
   /// To be added to a PollSet: it is readable while any of the descriptors is ready.
@@ -28,7 +28,7 @@ public:
   /// @param key by which take() names the descriptor
   void add(int descriptor, std::size_t key) {
     if (!control(EPOLL_CTL_ADD, descriptor, key, false))
-      throw system_error("rendezvous", "wait for a PE", errno,
+      throw system_error("rendezvous", "add a socket to epoll", errno,
                          "raise sysctl fs.epoll.max_user_watches, or free host memory");
     ++count_;
   }

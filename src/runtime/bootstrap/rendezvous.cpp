@@ -106,7 +106,7 @@ RendezvousThread::RendezvousThread(UniqueId id, std::vector<Listener> listeners,
       until_(end_), acceptor_(std::move(listeners), id_.secret),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_)
-    throw system_error("rendezvous", "start", errno, "raise the limit of open files");
+    throw system_error("rendezvous", "start", errno, "raise the limit of open files (ulimit -n)");
   thread_ = start_service_thread("rendezvous", [this] { run(); });
 }
 
@@ -401,7 +401,7 @@ std::vector<Listener> listen_with_one_port(const std::vector<SocketAddress>& add
       return listeners;
   }
   throw Error(ExitCode::unavailable, "rendezvous", "start",
-              "no address of this host accepts a listener", "check the limit of open files");
+              "no address of this host accepts a listener", "check ulimit -n and the interfaces");
 }
 
 std::unique_ptr<Rendezvous> start_on(std::vector<Listener> listeners, const Secret& secret,

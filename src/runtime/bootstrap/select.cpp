@@ -269,8 +269,8 @@ Secret session_secret(const Options& options, int port) {
     throw Error(ExitCode::usage, "SHMEMCTL_BOOTSTRAP_UID_SESSION_ID", "use",
                 path.empty() ? "the job has no secret"
                              : "the first line of " + printable(path) + " is empty",
-                "set SHMEMCTL_BOOTSTRAP_UID_SECRET or SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE to the "
-                "same value for all PEs");
+                "set SHMEMCTL_BOOTSTRAP_UID_SECRET to the same value on all PEs, or name a file "
+                "with it in SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE");
   // Of host and port, only the port is the same for all PEs: they may use different host names.
   return secret_of_password(text, "shmemctl uid, port " + std::to_string(port));
 }

@@ -58,7 +58,7 @@ bool OwnerConnection::alive() const {
 
 void OwnerConnection::throw_ended() {
   health_.check();
-  throw Error(ExitCode::unavailable, name_of(owner_), "request one",
+  throw Error(ExitCode::unavailable, name_of(owner_), "make a request",
               "that PE has closed the connection", "check the output of that PE");
 }
 
@@ -67,7 +67,7 @@ void OwnerConnection::pause(short events, int longest_ms, const Deadline& deadli
   ::poll(&event, events == 0 ? 0 : 1, deadline.poll_ms(longest_ms));
   health_.check();
   if (deadline.passed())
-    health_.give_up("ask for a registered buffer", owner_);
+    health_.give_up("request for a registered buffer", owner_);
 }
 
 Packet OwnerConnection::wait_for_packet(const Deadline& deadline) {
@@ -98,7 +98,7 @@ Reply OwnerConnection::call(Request request) {
     Packet packet = wait_for_packet(deadline);
     auto response = decode_response(packet.bytes.data(), packet.bytes.size(), secret_);
     if (!response)
-      throw Error(ExitCode::unavailable, name_of(owner_), "request one", "malformed reply",
+      throw Error(ExitCode::unavailable, name_of(owner_), "make a request", "malformed reply",
                   "run the same version of shmemctl on all hosts");
     if (response->sequence != request.sequence)
       continue; // the response to an earlier call that was given up
@@ -106,7 +106,7 @@ Reply OwnerConnection::call(Request request) {
     if (packet.descriptors.size() != response->descriptors) {
       response->parts.clear();
       packet.descriptors.clear();
-      response->reason = "too many open files here (ulimit -n)";
+      response->reason = "this PE has too many open files (ulimit -n)";
     }
     return {std::move(*response), std::move(packet.descriptors)};
   }

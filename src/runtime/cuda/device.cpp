@@ -14,7 +14,7 @@ const DeviceInfo& info_of(const Driver& driver, int ordinal) {
   if (ordinal < 0 || ordinal >= count)
     throw Error(ExitCode::usage, "GPU " + std::to_string(ordinal), "use",
                 "the number of visible GPUs is " + std::to_string(count),
-                "pass other numbers to --gpus, or check CUDA_VISIBLE_DEVICES");
+                "pass the number of a visible GPU, or check CUDA_VISIBLE_DEVICES");
   return driver.devices()[static_cast<std::size_t>(ordinal)];
 }
 

@@ -253,7 +253,7 @@ std::string IpcRegion::handle() const {
 }
 
 void IpcRegion::open(int pe, const std::string& handle) {
-  const std::string subject = "the memory of PE " + std::to_string(pe) + " for " + device_->text();
+  const std::string subject = "memory of PE " + std::to_string(pe) + " for " + device_->text();
   CUipcMemHandle known{};
   if (handle.size() != sizeof known.reserved)
     throw Error(ExitCode::unavailable, subject, "map", "its owner has sent no valid handle",

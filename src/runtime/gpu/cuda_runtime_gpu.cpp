@@ -314,7 +314,7 @@ void CudaGpuRuntime::wait(GpuStream stream, const char* step) {
     return;
   release_kernels();
   where.device = device_->text();
-  throw timeout_error(*device_, step, "wait for the GPU",
+  throw timeout_error(*device_, step, "finish",
                       fmt::format("timed out: the stream of {} ({}) is not complete",
                                   device_->text(), info_.pci_address),
                       where);

@@ -159,7 +159,7 @@ struct ReportText {
 
 ReportText waited(const std::string& attempted, const std::string& message) {
   return {ExitCode::deadline, attempted, "timed out: " + message,
-          "check the output of that PE and whether this process's proxy threads run, or " +
+          "check the output of that PE and this process's proxy threads, if it has any, or " +
               raise_timeout()};
 }
 

@@ -45,7 +45,7 @@ std::string name_of_word(const WaitReport& report) {
 
 WaitErrorText waited(const WaitReport& report, int pe, double timeout_s) {
   const std::string whom = waited_for(report, pe);
-  return {ExitCode::deadline, "wait for " + whom,
+  return {ExitCode::deadline, "finish waiting for " + whom,
           fmt::format("timed out after {} s: {} is {}, expected {}", timeout_s,
                       name_of_word(report), report.seen, report.expected),
           (report.peer == pe ? "check what those blocks do" : "check the output of " + whom) +

@@ -332,9 +332,9 @@ private:
       names.resize(max_pe_names);
       names.push_back(fmt::format("and {} more", count - max_pe_names));
     }
-    throw Error(ExitCode::deadline, exchange_subject,
-                fmt::format("wait for PE{} {}", count == 1 ? "" : "s", join(names, ", ")),
-                "timed out",
+    throw Error(ExitCode::deadline, exchange_subject, "finish",
+                "timed out waiting for " +
+                    fmt::format("PE{} {}", count == 1 ? "" : "s", join(names, ", ")),
                 "check the output of those PEs, run all PEs of a node in one network namespace "
                 "(container), or " +
                     raise_timeout());

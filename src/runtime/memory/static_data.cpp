@@ -33,7 +33,7 @@ namespace {
 
 constexpr const char* static_data_subject = "this program's global variables";
 constexpr const char* keep_private =
-    "build it with an ordinary linker script; or keep symmetric variables in shmem_malloc";
+    "build the program with the default linker script, or use shmem_malloc for the variables";
 
 bool overlap(const PageRange& left, const PageRange& right) {
   return left.begin < right.end && right.begin < left.end;

@@ -133,7 +133,7 @@ void Exchange::require_tokens(std::int32_t tokens) const {
 
 void Exchange::require_phases(Phases phases) const {
   if (phases != Phases::both && !config_.is_low_latency())
-    throw wrong_call("halves", "high throughput supports whole calls only",
+    throw wrong_call("send and receive halves", "high throughput supports whole calls only",
                      "pass SHMEMCTL_MOE_BOTH, or make the exchange for low latency");
 }
 

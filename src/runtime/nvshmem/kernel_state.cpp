@@ -137,7 +137,7 @@ void add(Place place) {
 template <class Owner>
 bool add_owner(Owner owner, CUresult (*get_global)(CUdeviceptr*, size_t*, Owner, const char*)) {
   if (!get_global)
-    throw refused("find", "the CUDA driver is missing or too old");
+    throw refused("find", "the CUDA driver is missing or too old", "install a newer driver");
   Place place{owner, nullptr, 0, {}};
   std::size_t size = 0;
   if (get_global(&place.address, &size, owner, job_symbol) != CUDA_SUCCESS)

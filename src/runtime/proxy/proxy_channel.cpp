@@ -79,7 +79,7 @@ ProxyMemory::Result ProxyMemory::claim_result() {
   if (free_results_.empty())
     throw Error(ExitCode::unavailable, "proxy", "get a result slot",
                 "all " + std::to_string(view_.n_results) + " are in use",
-                "use fewer producers at once");
+                "call from fewer threads at once");
   const Result result = free_results_.back();
   free_results_.pop_back();
   return result;
@@ -126,7 +126,7 @@ const char* name_of(std::uint32_t op) {
 
 Error bad_rings(const std::string& problem) {
   return {ExitCode::usage, "proxy threads", "", problem,
-          "pass 1 to " + std::to_string(max_proxy_threads)};
+          "pass 1 to " + std::to_string(max_proxy_threads) + " threads, and only their FIFOs"};
 }
 
 /// The options, with missing ones filled in.
@@ -181,7 +181,7 @@ void ProxyChannel::throw_failure() const {
 
 Error ProxyChannel::timeout_error(const std::string& step, unsigned ring) const {
   const std::string which = n_fifos() > 1 ? " of ring " + std::to_string(ring) : "";
-  return {ExitCode::deadline, step + which, "wait for the proxy",
+  return {ExitCode::deadline, step + which, "complete",
           "timed out: " + memories_[ring]->blocked_by(),
           "check this process's threads and the GPU's kernels, or " + raise_timeout()};
 }
@@ -191,7 +191,7 @@ void ProxyChannel::give_up(const std::string& step, unsigned ring) {
     const std::uint64_t word = HostAtomics::load_relaxed(&header(ring).serving);
     if (word != 0) {
       const ProxyServing serving = to_serving(word);
-      health_.give_up(step + " after a " + name_of(serving.op) + " of the proxy", serving.pe);
+      health_.give_up(step + " (the proxy performs: " + name_of(serving.op) + ")", serving.pe);
     }
     throw timeout_error(step, ring);
   } catch (const Error& error) {

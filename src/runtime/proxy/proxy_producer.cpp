@@ -50,7 +50,7 @@ inline std::uint64_t ProxyProducer::reserve(unsigned ring, std::size_t count) {
 
 void ProxyProducer::wait_for_room(unsigned ring, std::uint64_t sequence) {
   try {
-    ProxyWait wait(channel_, ring, "room in the proxy's ring");
+    ProxyWait wait(channel_, ring, "posting to the proxy's full ring");
     rings_[ring].ring.wait_for_room(sequence, wait);
   } catch (const Error& error) {
     // The slot stays empty, so the proxy thread cannot pass it.

@@ -106,7 +106,7 @@ SHMEMCTL_API(void, shmemx_gpu_job, (void* job, size_t job_bytes)) {
   api::guarded([&](World& world) {
     PeGpu& gpu = gpu_of(world);
     if (job_bytes != sizeof(DeviceJob))
-      throw api::wrong_use("shmemctl::DeviceJob", "fill in",
+      throw api::wrong_use("shmemctl::DeviceJob", "fill",
                            "the program expects " + std::to_string(job_bytes) +
                                " bytes, the library " + std::to_string(sizeof(DeviceJob)),
                            "compile the program with the headers that came with the library");

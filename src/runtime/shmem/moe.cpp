@@ -337,7 +337,7 @@ moe::CombineOutput output_of(const shmemctl_moe_result_t& result, const moe::Exc
 std::int32_t tokens_of(const shmemctl_moe_plan& plan, const char* call, const char* before) {
   if (!plan.tokens)
     throw api::wrong_use(call, "", "its plan has not been made",
-                         fmt::format("call {} before", before));
+                         fmt::format("call {} first", before));
   return *plan.tokens;
 }
 void require_tokens(std::int32_t given, std::int32_t planned) {

@@ -13,8 +13,8 @@ namespace shmemctl::mlx5 {
 namespace {
 
 constexpr const char* container_fix =
-    "run it on the host, or give the container /dev/infiniband, CAP_IPC_LOCK and a locked memory "
-    "limit (ulimit -l unlimited); or set SHMEMCTL_MLX5_DEVICE=emulated or SHMEMCTL_TRANSPORT=ibrc";
+    "check dmesg; in a container allow /dev/infiniband, CAP_IPC_LOCK and ulimit -l unlimited; or "
+    "set SHMEMCTL_MLX5_DEVICE=emulated or SHMEMCTL_TRANSPORT=ibrc";
 
 /// MLX5DV_UAR_ALLOC_TYPE_NC_DEDICATED. Headers before rdma-core 45 lack it, and libraries before
 /// that version refuse it.
@@ -72,7 +72,7 @@ DeviceLimits DirectDevice::limits() const {
   const CapsReply general = caps(command::caps::general_now, "general");
   CapsReply general_2, atomic;
   if (general.get(command::caps::has_general_2) != 0)
-    general_2 = caps(command::caps::general_2_now, "second general");
+    general_2 = caps(command::caps::general_2_now, "HCA_CAP_2");
   if (general.get(command::caps::atomic) != 0)
     atomic = caps(command::caps::atomic_now, "atomic");
   return limits_of(general, general_2, atomic);

@@ -65,7 +65,7 @@ public:
 
   std::unique_ptr<HcaQp> create_queue(const QpOptions& options) override {
     if (options.wqebbs > info_.max_wqebbs)
-      port_.device.fail("make a queue",
+      port_.device.fail("create a QP",
                         std::to_string(options.wqebbs) + " WQEBBs exceed the limit of " +
                             std::to_string(info_.max_wqebbs),
                         "lower SHMEMCTL_QP_DEPTH to " + std::to_string(info_.max_wqebbs) +
@@ -134,7 +134,7 @@ std::unique_ptr<Hca> open_devx_hca(const DirectLibraries& libraries, const std::
                                      gid_request_of(settings), settings);
   }
   throw Error(ExitCode::unavailable, "mlx5 device", "open", "no such device",
-              "list the devices: ls /sys/class/infiniband", {{}, {}, name, port});
+              "name one of /sys/class/infiniband in SHMEMCTL_HCA_LIST", {{}, {}, name, port});
 }
 
 std::vector<std::string> devx_devices(const DevxSettings& settings, std::string& why) {

@@ -98,7 +98,7 @@ void* DevxQp::place(const QpOptions& options, std::size_t size_bytes) {
   }
   memory_.reset(std::aligned_alloc(page_bytes_of(options), size_bytes));
   if (!memory_)
-    port_.device.fail("make a queue", "no memory is left", "make the queues shorter");
+    port_.device.fail("create a QP", "out of memory", "lower SHMEMCTL_QP_DEPTH, or free memory");
   std::memset(memory_.get(), 0, size_bytes);
   return memory_.get();
 }
@@ -167,10 +167,10 @@ const verbs::GidEntry& DevxQp::gid_for(const PeerInfo& peer) const {
   for (const verbs::GidEntry& entry : gids_)
     if (is_ipv4(entry.raw) == is_ipv4(peer.gid))
       return entry;
-  port_.device.fail("connect a queue",
+  port_.device.fail("connect a QP",
                     "the peer uses GID " + verbs::gid_text(peer.gid) +
                         ", and this port has none of that kind",
-                    "choose GIDs of one kind on all PEs: IB_ADDR_FAMILY, IB_GID_INDEX");
+                    "set SHMEMCTL_IB_ADDR_FAMILY or SHMEMCTL_IB_GID_INDEX to one kind on all PEs");
 }
 
 void DevxQp::move_to(rc::QpState state, const WirePath& path) {
@@ -195,8 +195,8 @@ void DevxQp::connect(const PeerInfo& peer) {
   DirectDevice& device = port_.device;
   const verbs::Port& wire = device.port();
   if ((peer.ethernet != 0) != wire.ethernet)
-    device.fail("connect a queue", "one port is InfiniBand and the other Ethernet",
-                "choose ports of one fabric: SHMEMCTL_HCA_LIST");
+    device.fail("connect a QP", "one port is InfiniBand and the other Ethernet",
+                "choose ports of one fabric with SHMEMCTL_HCA_LIST");
   WirePath path;
   path.options = path_;
   path.port = wire.number;

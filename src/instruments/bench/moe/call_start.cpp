@@ -19,7 +19,7 @@ constexpr std::uint64_t delay_ns = 200'000;
 
 CallStarter::CallStarter(PeGpu& gpu, const CallStart& wanted) : gpu_(gpu), wanted_(wanted) {
   if (wanted.flush_l2)
-    scratch_ = bench::allocate_on_gpu(gpu, flushed_bytes, "flushing the L2 cache", "no --flush-l2");
+    scratch_ = bench::allocate_on_gpu(gpu, flushed_bytes, "flushing the L2", "omit --flush-l2");
 }
 
 void CallStarter::flush() {

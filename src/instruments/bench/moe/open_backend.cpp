@@ -62,7 +62,7 @@ OpenBackend::OpenBackend(Runtime& runtime, BackendKind kind, const Setup& setup,
 
 void OpenBackend::open_host(Runtime& runtime, const Setup& setup) {
   memory_ = std::make_unique<bench::SymmetricBlock>(runtime, host_backend_bytes(setup),
-                                                    "a dispatch and combine", "fewer --num-tokens");
+                                                    "a dispatch and combine", "lower --num-tokens");
   std::fill_n(memory_->get(), memory_->size_bytes(), std::byte{0});
   runtime.barrier(); // no rank may write before all have zeroed their memory
   backend_ = make_host_backend(runtime.rma(), memory_->get(), setup);
@@ -72,7 +72,7 @@ void OpenBackend::open_gpu(Runtime& runtime, const Setup& setup, const MoePath& 
   gpu_ = runtime.gpu();
   const std::size_t size_bytes = gpu_backend_bytes(setup, path);
   gpu_memory_ =
-      bench::allocate_on_gpu(*gpu_, size_bytes, "a dispatch and combine", "fewer --num-tokens");
+      bench::allocate_on_gpu(*gpu_, size_bytes, "a dispatch and combine", "lower --num-tokens");
   gpu_->fill(gpu_memory_, 0, size_bytes);
   runtime.barrier(); // no rank may write before all have zeroed their memory
   backend_ = make_gpu_backend(*gpu_, gpu_memory_, setup, path, runtime.pe());

@@ -72,7 +72,7 @@ void refuse_idle_flags(const Request& request) {
          "omit them, or use --routing grouped");
   refuse((request.uneven || request.masked_percent > 0) && request.from_file(), "--routing",
          "--uneven and --masked do not apply to a recorded routing, which has all choices",
-         "omit them");
+         "omit --uneven and --masked");
   refuse(request.fewer_by_rank && request.from_file(), "--fewer-by-rank",
          "a recorded routing already has the number of tokens of each rank", "omit it");
   refuse(request.fewer_by_rank && request.uneven, "--fewer-by-rank",

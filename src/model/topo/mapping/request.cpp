@@ -44,7 +44,7 @@ std::vector<int> gpu_list(const Options& options, const Node& node) {
       throw Error(ExitCode::usage, "--gpus " + text, "",
                   "\"" + part + "\" is not a GPU of this node, which has " +
                       std::to_string(node.gpus.size()),
-                  "pass indices of GPUs as shmemctl topo shows them, separated by commas");
+                  "pass indices that shmemctl topo shows, such as 0,1, or omit --gpus");
     gpus.push_back(static_cast<int>(*gpu));
   }
   return gpus;

@@ -123,7 +123,7 @@ std::vector<MappedArea> read_address_map() {
   constexpr std::size_t max_bytes = std::size_t{64} << 20;
   const std::optional<std::string> text = Sysroot().read(path, max_bytes);
   if (!text)
-    throw Error(ExitCode::unavailable, path, "read", "unexpected content",
+    throw Error(ExitCode::unavailable, path, "read", "unreadable, or above 64 MiB",
                 "mount /proc in this container");
   return parse_address_map(*text);
 }

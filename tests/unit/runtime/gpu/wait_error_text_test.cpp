@@ -35,13 +35,13 @@ void expect_words(const WaitReport& report, ExitCode code, const std::vector<std
 
 TEST(WaitErrorText, AWordOfTheHeapHasItsOffset) {
   expect_words(report_of(WaitKind::word, 1, 12, 11, 4096), ExitCode::deadline,
-               {"wait for PE 1", "timed out after 2 s",
+               {"waiting for PE 1", "timed out after 2 s",
                 "the word at offset 4096 of this PE's heap is 11, expected 12",
                 "check the output of PE 1"});
 }
 TEST(WaitErrorText, AWordOfOtherMemoryHasNone) {
   expect_words(report_of(WaitKind::word, -1, 12, 11), ExitCode::deadline,
-               {"wait for another PE", "a word outside of this PE's heap is 11, expected 12"});
+               {"waiting for another PE", "a word outside of this PE's heap is 11, expected 12"});
 }
 
 /// The most common one: a PE that did not arrive at a barrier.
@@ -49,7 +49,7 @@ TEST(WaitErrorText, NamesTheWordsOfATeam) {
   constexpr std::uint64_t team = 3;
   const auto expect_cell = [](std::size_t offset, const char* said) {
     expect_words(report_of(WaitKind::cell, 5, 8, 7, team * sizeof(DeviceTeamFlags) + offset),
-                 ExitCode::deadline, {"wait for PE 5", said, "of team 3 is 7, expected 8"});
+                 ExitCode::deadline, {"waiting for PE 5", said, "of team 3 is 7, expected 8"});
   };
   constexpr std::size_t last = (DeviceTeamFlags::max_members - 1) * sizeof(std::uint64_t);
   for (const std::size_t at : {std::size_t{0}, last}) {
@@ -65,7 +65,7 @@ TEST(WaitErrorText, NamesTheWordsOfATeam) {
 TEST(WaitErrorText, ThisPesOtherBlocksAreNotAPeer) {
   expect_words(report_of(WaitKind::cell, pe, 8, 7, offsetof(DeviceTeamFlags, done)),
                ExitCode::deadline,
-               {"wait for this PE's other blocks", "check what those blocks do, or raise "});
+               {"waiting for this PE's other blocks", "check what those blocks do, or raise "});
 }
 TEST(WaitErrorText, CountsBlocksInABarrier) {
   expect_words(report_of(WaitKind::blocks, pe, 200, 132), ExitCode::deadline,

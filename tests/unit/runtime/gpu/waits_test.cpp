@@ -151,12 +151,12 @@ void expect_reported(WaitKind kind, std::uint64_t offset_bytes, int exit_code,
 
 TEST(GpuWait, AKernelsReportIsTheError) {
   expect_reported(WaitKind::word, 4096, 124,
-                  {"GPU 0 (0000:1a:00.0), block 6", "wait for PE 1", "offset 4096",
+                  {"GPU 0 (0000:1a:00.0), block 6", "waiting for PE 1", "offset 4096",
                    "is 11, expected 12", "PE 0"});
 }
 TEST(GpuWait, NamesABarrierWithMissingPes) {
   expect_reported(WaitKind::cell, 2 * sizeof(DeviceTeamFlags), 124,
-                  {"GPU 0 (0000:1a:00.0), block 6", "wait for PE 1",
+                  {"GPU 0 (0000:1a:00.0), block 6", "waiting for PE 1",
                    "arrivals at barriers and syncs of team 2 is 11, expected 12"});
 }
 TEST(GpuWait, AReportComesBeforeTheFaultThatFollowsIt) {

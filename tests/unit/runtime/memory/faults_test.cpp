@@ -231,12 +231,11 @@ TEST(MemoryFaults, APeerKilledBeforeItGivesMemoryIsNamed) {
   const ChildEnds ends = pes.ends();
   EXPECT_EQ(ends[2], "signal 9");
   for (const int pe : {0, 1})
-    EXPECT_EQ(
-        ends[static_cast<std::size_t>(pe)].rfind(
-            "exchange of memory handles on this node for the region 'heap': cannot wait for PE "
-            "2: timed out | ",
-            0),
-        0u)
+    EXPECT_EQ(ends[static_cast<std::size_t>(pe)].rfind(
+                  "exchange of memory handles on this node for the region 'heap': cannot finish: "
+                  "timed out waiting for PE 2 | ",
+                  0),
+              0u)
         << ends[static_cast<std::size_t>(pe)];
 }
 
@@ -263,10 +262,10 @@ TEST(MemoryFaults, AShortageOnOnePeFailsTheStepOnAll) {
     }
   });
   const ChildEnds ends = pes.ends();
-  EXPECT_EQ(
-      ends[0].rfind(
-          "exchange of memory handles on this node for the region 'heap': cannot wait for PE 1", 0),
-      0u)
+  EXPECT_EQ(ends[0].rfind("exchange of memory handles on this node for the region 'heap': cannot "
+                          "finish: timed out waiting for PE 1",
+                          0),
+            0u)
       << ends[0];
   EXPECT_EQ(ends[1], "24M of shared memory (memfd) for the region 'heap': cannot commit: the file "
                      "size limit is 8M | raise the limit: ulimit -f unlimited");

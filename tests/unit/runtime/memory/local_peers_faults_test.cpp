@@ -38,14 +38,15 @@ std::string message_of(const Function& function, ExitCode code) {
 TEST(LocalPeersFaults, ATimeoutNamesTheMissingPes) {
   const auto peers = make_local_peers(new_secret(), {4, 7, 8}, 0, {});
   EXPECT_EQ(message_of([&] { peers->exchange(-1, in_seconds(0.1)); }, ExitCode::deadline),
-            "exchange of memory handles on this node: cannot wait for PEs 7, 8: timed out");
+            "exchange of memory handles on this node: cannot finish: timed out waiting for "
+            "PEs 7, 8");
 }
 
 TEST(LocalPeersFaults, DeadlineNamesAFewOfMany) {
   const auto peers = make_local_peers(new_secret(), {0, 1, 2, 3, 4, 5, 6}, 0, {});
   EXPECT_EQ(message_of([&] { peers->exchange(-1, in_seconds(0.05)); }, ExitCode::deadline),
-            "exchange of memory handles on this node: cannot wait for PEs 1, 2, 3, 4, and 2 more: "
-            "timed out");
+            "exchange of memory handles on this node: cannot finish: timed out waiting for "
+            "PEs 1, 2, 3, 4, and 2 more");
 }
 
 TEST(LocalPeersFaults, NamesOnlyThePeThatSentNothing) {
@@ -60,7 +61,7 @@ TEST(LocalPeersFaults, NamesOnlyThePeThatSentNothing) {
       message_of([&] { first->exchange(-1, in_seconds(3)); }, ExitCode::deadline);
   thread.join();
   const std::string wanted =
-      "exchange of memory handles on this node: cannot wait for PE 2: timed out";
+      "exchange of memory handles on this node: cannot finish: timed out waiting for PE 2";
   EXPECT_EQ(of_first, wanted);
   EXPECT_EQ(of_second, wanted);
 }
@@ -89,7 +90,7 @@ TEST(LocalPeersFaults, AKilledPeerIsNamed) {
   const ChildEnds ends = pes.ends();
   EXPECT_EQ(ends[1], "signal 9");
   for (const int pe : {0, 2})
-    EXPECT_NE(ends[static_cast<std::size_t>(pe)].find("cannot wait for PE 1"), std::string::npos)
+    EXPECT_NE(ends[static_cast<std::size_t>(pe)].find("waiting for PE 1"), std::string::npos)
         << ends[static_cast<std::size_t>(pe)];
 }
 
@@ -145,7 +146,7 @@ TEST_F(LocalPeersForeignMessages, ADuplicateMessageCountsOnce) {
   const PeerDatagram old = encode({1, 0, 0, true}, secret_);
   ASSERT_TRUE(send_to_name(name_, old.data(), old.size(), {zero.get()}));
   EXPECT_EQ(message_of([&] { peers_->exchange(-1, in_seconds(0.1)); }, ExitCode::deadline),
-            "exchange of memory handles on this node: cannot wait for PE 1: timed out");
+            "exchange of memory handles on this node: cannot finish: timed out waiting for PE 1");
   EXPECT_EQ(open_descriptors(), before + 1); // the socket of `other`
 }
 

@@ -194,7 +194,7 @@ TEST(SymmetricRegion, AFailedStepIsUnmappedOnAllPes) {
     }
     require(message.find(pe == 1 ? "the test's memory for the region 'heap': cannot import"
                                  : "exchange of memory handles on this node for the region 'heap': "
-                                   "cannot wait for PE 1") == 0,
+                                   "cannot finish: timed out waiting for PE 1") == 0,
             message);
     require(region.size_bytes() == step_bytes, "the size of before");
     require(words(region.base())[0] == 42, "what was there stays");

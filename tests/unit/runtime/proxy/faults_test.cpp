@@ -193,7 +193,7 @@ TEST(ProxyFaults, ADeadProxyThreadIsNamed) {
   ProxyChannel channel(health, impatient()); // no thread drains the ring
   ProxyProducer producer(channel, 0);
   expect_error(ExitCode::deadline,
-               {"room in the proxy's ring", "proxy thread", "request 0", "died"}, [&] {
+               {"posting to the proxy's full ring", "proxy thread", "request 0", "died"}, [&] {
                  for (int i = 0; i < 20; ++i)
                    producer.put_value({0, 1, 0}, 1, 8);
                });

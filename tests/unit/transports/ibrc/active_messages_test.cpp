@@ -223,7 +223,7 @@ TEST(Messages, AWaitForAnUnresponsivePeerTimesOut) {
       });
       me.transport->post_atomic(1, heap_at(1, 0), {AtomicOp::add, 8, 1});
       me.transport->fence(1);
-      expect_error(ExitCode::deadline, {"a fence", "PE 1"},
+      expect_error(ExitCode::deadline, {"fence", "PE 1"},
                    [&] { me.transport->put(1, heap_at(1, 0), me.heap, 8, true); });
       expect_error(ExitCode::deadline, {"quiet", "PE 1"}, [&] { me.transport->quiet(1); });
     }

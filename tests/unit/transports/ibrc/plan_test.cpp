@@ -147,7 +147,7 @@ TEST(Plan, InfinibandHasNoTrafficClass) {
                            plan_paths(of({infiniband("mlx5_0")}), of({infiniband("mlx5_0")}),
                                       settings, job, 1);
                          })
-                .find("unset IB_TRAFFIC_CLASS"),
+                .find("unset SHMEMCTL_IB_TRAFFIC_CLASS"),
             std::string::npos);
   EXPECT_EQ(plan_paths(one_roce(), one_roce(), settings, job, 1).size(), 1u);
 }

@@ -239,7 +239,7 @@ TEST(Mlx5HostQueueErrors, AWaitHasADeadline) {
   EXPECT_NE(message_of([&] {
               for (int i = 0; i < 100; ++i)
                 queue.write_inline({0, 0}, &value, 8);
-            }).find("wait for room"),
+            }).find("full send queue"),
             std::string::npos);
   HostQp other(hca, EmulatedWorld::small_ring(), health, 3, std::chrono::milliseconds(50));
   other.write_inline({0, 0}, &value, 8);

@@ -116,15 +116,17 @@ TEST(HwlocDump, RefusesFieldsThatDoNotFit) {
       {"pci", "0000:10:01.0 0000:12:00.0", "the field pci.0000:12:00.0.address is missing"},
       {"pci", "0000:10:01.0 0000:10:01.0", "the field pci has two items with the same name"},
       {gpu + "parent", "7", "the bridge above 0000:11:00.0 does not come before it"},
-      {gpu + "kind", "tunnel", "the field pci.0000:11:00.0.kind reads tunnel"},
-      {gpu + "vendor", "65536", "the field pci.0000:11:00.0.vendor reads 65536"},
+      {gpu + "kind", "tunnel", "the field pci.0000:11:00.0.kind has the invalid value tunnel"},
+      {gpu + "vendor", "65536", "the field pci.0000:11:00.0.vendor has the invalid value 65536"},
       {gpu + "vendor", "", "the field pci.0000:11:00.0.vendor is empty"},
       {"gpus.0.pci", "99", "the PCI function of GPU 0 does not exist"},
       {"gpus.0.links.0.count", "2000000000", "GPU 0 has 2000000000 links"},
-      {"gpus.0.links.0.bandwidth_GBps", "inf", "the field gpus.0.links.0.bandwidth_GBps reads inf"},
+      {"gpus.0.links.0.bandwidth_GBps", "inf",
+       "the field gpus.0.links.0.bandwidth_GBps has the invalid value inf"},
       {"recorded", "-", "0 rows for 2"},
       {"recorded", "0", "the field recorded.0 is missing"},
-      {"nics.mlx5_0.firmware", "?100%2", "the field nics.mlx5_0.firmware reads 100%2"},
+      {"nics.mlx5_0.firmware", "?100%2",
+       "the field nics.mlx5_0.firmware has the invalid value 100%2"},
       {"nics.mlx5_0.ports.0.gids", "1", "the field nics.mlx5_0.ports.0.gids.1.index is missing"}};
   for (const auto& [key, value, problem] : cases)
     EXPECT_NE(message_of(with_field(dump, key, value)).find(problem), std::string::npos)
