@@ -50,8 +50,8 @@ public:
   Socket() = default;
   Socket(FileDescriptor descriptor, std::string peer);
 
-  /// Retries a refused connection until the deadline (the listener may start later), sleeping a
-  /// little longer each time. Non-blocking, close-on-exec, TCP_NODELAY.
+  /// Retries until the deadline if connect_may_be_retried() (the listener may start later), and
+  /// sleeps a little longer each time. The socket is non-blocking, close-on-exec, TCP_NODELAY.
   static Socket connect(const SocketAddress& address, const std::string& peer,
                         const Deadline& deadline, const WaitCheck& check = {});
 

@@ -1,4 +1,4 @@
-// Failure detector: PEs learn within a second that another PE has failed, and which one.
+// Failure detector: PEs learn which PE has failed, within a second if it fails or its process ends.
 #pragma once
 
 #include <array>

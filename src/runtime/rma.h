@@ -1,4 +1,4 @@
-// One-sided operations by symmetric address. Every operation that the host starts goes through Rma.
+// One-sided operations by symmetric address. All of them that the host starts go through Rma.
 #pragma once
 
 #include <array>

@@ -177,9 +177,9 @@ public:
   void allow_loss();
   /// Collective: a barrier of all remaining PEs, which also completes all earlier puts.
   void barrier();
-  /// The PEs that the job has lost, on PE 0; empty without allow_loss().
+  /// On PE 0 the PEs that the job has lost; empty on other PEs, and without allow_loss().
   std::vector<LostPe> lost() const;
-  /// Whether the job has lost this PE, or any PE; the same on all PEs after barrier().
+  /// Whether the job has lost PE `pe`, or any PE; the same on all PEs after barrier().
   bool is_lost(int pe) const;
   bool any_pe_lost() const;
 

@@ -15,10 +15,10 @@
 
 namespace shmemctl {
 
-/// Collectives over all processes of a job, for bring-up. Not thread safe. Every call is collective
-/// and takes a deadline; all throw Error: `deadline` (through JobHealth::give_up, so that the
-/// message names the PE that was waited for), `unavailable` (a process was lost, the launcher
-/// refused), or what JobHealth::check() throws. After an Error only abort() may be called.
+/// Collectives over all processes of a job, for bring-up. Not thread safe. Calls with a deadline
+/// are collective; except leave(), they throw Error: `deadline` (through JobHealth::give_up, so
+/// that the message names the PE that was waited for), `unavailable` (a process was lost, the
+/// launcher refused), or what JobHealth::check() throws. After an Error only abort() may be called.
 class Bootstrap {
 public:
   virtual ~Bootstrap() = default;

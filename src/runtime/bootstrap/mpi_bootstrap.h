@@ -53,7 +53,7 @@ private:
   };
   struct Buffers {
     std::vector<std::byte> send, receive;
-    /// Requests of queries that MPI may still be sending.
+    /// Progress queries that MPI may still be sending.
     std::deque<ProgressQuery> pending_queries;
   };
 
