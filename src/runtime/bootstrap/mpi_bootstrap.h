@@ -47,7 +47,7 @@ private:
   struct ProgressQuery {
     std::int64_t rank, call, wants_response;
   };
-  /// Precedes each payload, so that PEs notice if they are out of step.
+  /// Precedes each payload of an allgather or alltoall, so that PEs notice if they are out of step.
   struct Header {
     std::uint64_t kind, bytes;
   };
