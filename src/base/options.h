@@ -32,7 +32,7 @@ struct OptionSpec {
   std::vector<std::string> choices = {};           ///< for OptionType::choice
   std::optional<long long> minimum = std::nullopt; ///< for integer and number
   std::optional<long long> maximum = std::nullopt;
-  bool secret = false; ///< is or contains a secret: its text is never shown (option_secrets.h)
+  bool secret = false; ///< is or contains a secret: its text is never shown (is_secret_option())
 };
 
 /// Names of transports that options may have as values, each list in order of preference.
