@@ -47,7 +47,7 @@ T require_whole_number(const nlohmann::json& value) {
 
 /// `value` on one line; bytes that are not UTF-8 become U+FFFD.
 std::string json_line(const nlohmann::json& value);
-/// Throws nlohmann::json::parse_error.
+/// The parsed value. Throws nlohmann::json::parse_error if `text` is not JSON.
 nlohmann::json from_json_line(const std::string& text);
 /// The parsed value; if `text` is not JSON, one for which is_discarded() is true.
 nlohmann::json try_from_json_line(const std::string& text);

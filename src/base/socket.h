@@ -95,9 +95,9 @@ public:
   const SocketAddress& address() const { return address_; }
   int descriptor() const { return descriptor_.get(); }
   explicit operator bool() const { return static_cast<bool>(descriptor_); }
-  /// Waits for one connection. Throws Error (deadline).
+  /// Waits for one connection. Throws Error: deadline; unavailable if the system refuses it.
   Socket accept(const Deadline& deadline, const WaitCheck& check = {});
-  /// A pending connection, or an empty Socket.
+  /// Accepts a pending connection without waiting; returns an empty Socket if there is none.
   Socket accept_now();
 
 private:

@@ -28,7 +28,7 @@ std::optional<Message> receive_message(Socket& socket, const Deadline& deadline,
 std::optional<Status> ask(const State& state, const AddressBook& addresses, int pe, int about,
                           double limit_s);
 
-/// FailureDetector::presence().
+/// As FailureDetector::presence(), which calls it.
 Presence presence_of(const State& state, const AddressBook& addresses, int pe, double limit_s);
 
 /// As ask(): the PE to query, a PE whose last phase is also queried (or -1), and the limit in

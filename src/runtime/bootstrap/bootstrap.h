@@ -78,7 +78,7 @@ private:
   JobHealth* health_ = &nobody_;
 };
 
-/// One value of each rank, by rank.
+/// Collective: returns the values of all ranks, by rank.
 template <class T>
 std::vector<T> allgather_value(Bootstrap& bootstrap, const T& value, const Deadline& deadline) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -111,7 +111,7 @@ std::vector<T> allgather_archived(Bootstrap& bootstrap, const T& own, const std:
   return values;
 }
 
-/// The job of one process without a launcher.
+/// The bootstrap of a job of one process, which needs no launcher.
 class SingleBootstrap final : public Bootstrap {
 public:
   SingleBootstrap() : Bootstrap(0, 1) {}

@@ -15,7 +15,7 @@ struct LauncherVariables {
   const char* rank;
   const char* size;
 };
-/// In the order in which they are tried.
+/// The variables of each launcher, in the order in which the launchers are tried.
 const std::vector<LauncherVariables>& launcher_variables();
 
 struct RankAndSize {

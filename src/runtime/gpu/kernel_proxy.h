@@ -21,7 +21,7 @@ public:
   KernelProxy(const KernelProxy&) = delete;
   KernelProxy& operator=(const KernelProxy&) = delete;
 
-  /// Fills in the fields for the proxy.
+  /// Sets the members of `network` that describe the proxy.
   void describe(DeviceNetwork& network) const;
   /// Throws the proxy's Error if it has failed.
   void check() const;
