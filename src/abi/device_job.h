@@ -206,7 +206,7 @@ struct DeviceJob {
   /// load from the tables misses L1 after every acquire and fence.
   static constexpr int max_param_pes = 8;
   std::int32_t n_param_pes;
-  bool all_mapped; ///< whether no delta is `unreachable`, also of PEs that are not in these arrays
+  bool all_mapped; ///< true: no delta is `unreachable`, also beyond these arrays; false: unknown
   std::int64_t param_heap_delta_bytes[max_param_pes], param_flags_delta_bytes[max_param_pes];
   const TeamState* teams;      ///< [limits::max_teams]; 0 is SHMEM_TEAM_WORLD
   const std::int32_t* members; ///< array of member lists (TeamState::member_offset)
