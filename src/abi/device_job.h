@@ -32,8 +32,8 @@ enum class WaitKind : std::uint64_t {
   not_registered,  ///< memory of that PE, at `offset_bytes` in region `expected`, is not registered
   no_path,         ///< kernels have no path to that PE
   call_failed, ///< MoE: PE `seen` aborted call `expected` because it timed out waiting for that PE
-  // Wrong arguments, in jobs whose calls are checked (DeviceJob::checked). WaitReport says which
-  // call and argument.
+  // Calls that are refused, in jobs whose calls are checked (DeviceJob::checked), and exit_asked.
+  // WaitReport says which thread, call and argument.
   no_such_pe,    ///< `seen` is not a PE of the job, which has `expected`; or not one of the team
   outside_heap,  ///< `expected` bytes at address `seen` are not in the symmetric heap
   misaligned,    ///< address `seen` is not a multiple of `expected` bytes
@@ -98,7 +98,7 @@ struct WaitReport {
   std::uint64_t expected, seen;
   std::uint64_t offset_bytes; ///< offset of the word, or of the memory that is not registered
   WaitKind kind;              ///< what happened, and so the meaning of the above
-  // Only for a call with wrong arguments.
+  // Only for the kinds from no_such_pe on.
   std::int32_t thread; ///< number in its block
   DeviceCall call;
   DeviceArgument argument;
