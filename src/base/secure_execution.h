@@ -21,7 +21,7 @@ bool chooses_code(std::string_view option);
 /// libibverbs, hwloc, Open MPI, PMIx, CUDA) can load code from files that the caller chooses.
 std::vector<std::string> foreign_code_variables(const Environment& environment);
 
-/// In a secure execution: removes those variables from this process's environment, and returns their
+/// In a secure execution: removes those variables from this process's environment; returns their
 /// names and those of ignored options. Otherwise does nothing. Call before there are threads.
 std::vector<std::string> drop_code_variables(const Environment& environment);
 
