@@ -33,8 +33,8 @@ enum class Syndrome : std::uint8_t {
 
 // Indices of a CQE's 64-bit words.
 inline constexpr unsigned cqe_size_word = 5;     ///< low half: byte count
-inline constexpr unsigned cqe_syndrome_word = 6; ///< errors: the last two bytes
-inline constexpr unsigned cqe_last_word = 7; ///< opcode, QPN, WQE counter, CQE opcode, owner bit
+inline constexpr unsigned cqe_syndrome_word = 6; ///< errors: vendor syndrome, syndrome (last bytes)
+inline constexpr unsigned cqe_last_word = 7; ///< WQE opcode, QPN, WQE counter, CQE opcode, owner
 
 /// The last word, decoded. Polling needs this one load only.
 struct CqeTail {
@@ -76,7 +76,7 @@ SHMEMCTL_HOST_DEVICE constexpr bool is_new_cqe(const CqeTail& tail, std::uint64_
   return !is_unwritten(tail) && tail.owner == (taken >> entries_log2 & 1);
 }
 
-/// An error CQE packed into one word; never 0.
+/// The fields of an error CQE, or no_atomics(). Their encoding as one word is never 0.
 struct Failure {
   std::uint8_t syndrome, vendor_syndrome, opcode, kind;
   std::uint16_t index;

@@ -11,9 +11,9 @@
 namespace shmemctl {
 
 /// What a kernel waited for, or what failed. `expected`, `seen` and `offset_bytes` are members of
-/// WaitReport.
+/// WaitReport; "that PE" is its `peer`.
 enum class WaitKind : std::uint64_t {
-  word,      ///< a word of this PE: `expected`, `seen`; `offset_bytes` in the heap, or UINT64_MAX
+  word,      ///< this PE's word: `expected`, `seen`; `offset_bytes` in heap, UINT64_MAX: elsewhere
   cell,      ///< a team flag (barriers, collectives): as for `word`, in the region of team flags
   blocks,    ///< grid barrier: `seen` of `expected` blocks have arrived
   team_size, ///< collective of team `expected`: `seen` members are too many
@@ -32,8 +32,8 @@ enum class WaitKind : std::uint64_t {
   not_registered,  ///< memory of that PE, at `offset_bytes` in region `expected`, is not registered
   no_path,         ///< kernels have no path to that PE
   call_failed, ///< MoE: PE `seen` aborted call `expected` because it timed out waiting for that PE
-  // Wrong arguments, in jobs whose calls are checked (DeviceJob::checked). WaitReport says which
-  // call and argument.
+  // Calls that are refused, in jobs whose calls are checked (DeviceJob::checked), and exit_asked.
+  // WaitReport says which thread, call and argument.
   no_such_pe,    ///< `seen` is not a PE of the job, which has `expected`; or not one of the team
   outside_heap,  ///< `expected` bytes at address `seen` are not in the symmetric heap
   misaligned,    ///< address `seen` is not a multiple of `expected` bytes
@@ -88,17 +88,17 @@ enum class DeviceArgument : std::uint32_t {
   count
 };
 
-/// The first wait that timed out in a kernel. Located in memory that the host can read while the
-/// kernel runs.
+/// The first wait that timed out, or other problem (see WaitKind), in a kernel of this PE. Located
+/// in memory that the host can read while the kernel runs.
 struct WaitReport {
   static constexpr std::uint64_t none = 0, being_written = 1, written = 2;
   std::uint64_t state; ///< the thread that swaps `none` for `being_written` writes the rest
-  std::int32_t peer;   ///< PE that was waited for; -1 if unknown
+  std::int32_t peer;   ///< PE that was waited for or addressed; -1 if unknown or none
   std::int32_t block;
   std::uint64_t expected, seen;
-  std::uint64_t offset_bytes; ///< offset of the word
-  WaitKind kind;              ///< meaning of the above
-  // Only for a call with wrong arguments.
+  std::uint64_t offset_bytes; ///< offset of the word, or of the memory that is not registered
+  WaitKind kind;              ///< what happened, and so the meaning of the above
+  // Only for the kinds from no_such_pe on.
   std::int32_t thread; ///< number in its block
   DeviceCall call;
   DeviceArgument argument;
@@ -174,7 +174,7 @@ struct DeviceTeamFlags {
   std::uint64_t rounds[2][limits::sync_rounds];
   std::uint64_t entered[max_members]; ///< collectives: by member, epoch that it has entered
   std::uint64_t
-      done[max_members]; ///< large collectives: by member, grows by plan::whole_count each
+      done[max_members]; ///< by member: grows by plan::whole_count in each large collective
   std::uint64_t sizes[max_members]; ///< collect: by member, its size (plan::size_word())
   std::uint64_t epoch;              ///< own: number of dissemination barriers so far
   std::uint64_t collective_epoch;   ///< own: number of collectives so far
@@ -197,7 +197,7 @@ struct DeviceJob {
   std::byte* heap;
   std::uint64_t heap_bytes;
   /// By PE: the address at which that PE's heap is mapped minus the address of this PE's own heap;
-  /// `unreachable` if it is not mapped for kernels.
+  /// `unreachable` if kernels do not load and store there.
   const std::int64_t* heap_delta_bytes;
   /// The region of team flags: DeviceTeamFlags[limits::max_teams].
   DeviceTeamFlags* cells;
@@ -206,7 +206,7 @@ struct DeviceJob {
   /// load from the tables misses L1 after every acquire and fence.
   static constexpr int max_param_pes = 8;
   std::int32_t n_param_pes;
-  bool all_mapped; ///< true: every PE is mapped; false: unknown
+  bool all_mapped; ///< true: no delta is `unreachable`, also beyond these arrays; false: unknown
   std::int64_t param_heap_delta_bytes[max_param_pes], param_flags_delta_bytes[max_param_pes];
   const TeamState* teams;      ///< [limits::max_teams]; 0 is SHMEM_TEAM_WORLD
   const std::int32_t* members; ///< array of member lists (TeamState::member_offset)

@@ -1,5 +1,5 @@
-// How kernels reach PEs whose memory is not mapped: the proxy's FIFOs and the kernels' QPs. For
-// host and device.
+// How kernels reach PEs to which they do not load and store: the proxy's FIFOs and the kernels'
+// QPs. For host and device.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ struct alignas(64) QpResult {
   std::byte bytes[64];
 };
 
-/// Pointers that kernels can dereference. All are null in a job where every PE is mapped. "Device
-/// memory" is GPU memory of this PE that only its kernels change.
+/// Pointers that kernels can dereference. All are null if kernels reach every PE by loads and
+/// stores. "Device memory" is GPU memory of this PE that only its kernels change.
 struct DeviceNetwork {
   const std::uint8_t* path_of_pe; ///< DevicePath, by PE; nullptr: load_store to all
 

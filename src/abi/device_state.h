@@ -39,20 +39,20 @@ struct alignas(64) SyncCell {
   std::uint64_t padding[7];
 };
 
-/// A PE's record while a team is created from a unique id (protocol: team creation by unique id in
-/// src/runtime). Each TeamSync holds one record. All records together are one table, which has
-/// nothing to do with the teams in those slots.
+/// A PE's record while a team is created from a unique id (protocol: from_unique_id() in
+/// src/runtime/teams.cpp). Each TeamSync holds one record. All records together are one table,
+/// which has nothing to do with the teams in those slots.
 struct TeamRendezvous {
-  SyncCell key;                         ///< id of the creation that uses the record; 0: none
-  SyncCell list;                        ///< hash of the member list
-  SyncCell acks;                        ///< number of members that have read their value
-  SyncCell values[limits::sync_rounds]; ///< by round: free slots so far; 0: not yet
+  SyncCell key;                         ///< of the creation that uses the record; 0: none
+  SyncCell list;                        ///< hash of the member list, or this PE's number in it
+  SyncCell acks;                        ///< how often other members have read the record
+  SyncCell values[limits::sync_rounds]; ///< by round: mask of free slots; 0: not written yet
 };
 
 /// Flags that members of a team write into each other, in the internal region: one struct per team
 /// slot, at the same offset on every PE. `arrived[round]` counts arrivals of the dissemination
-/// barrier (each adds 1); `published` holds the value (size, offset) that this PE publishes in the
-/// current collective.
+/// barrier (each adds 1). `published[0]` and `[1]` hold what this PE publishes in a collective or a
+/// split (a size, free slots); `[2]` signals that a broadcast's data have arrived here.
 struct TeamSync {
   SyncCell arrived[limits::sync_rounds];
   SyncCell published[4];
@@ -78,7 +78,7 @@ inline constexpr TeamState free_team(std::uint64_t epoch) {
   return {0, -1, 0, 0, 1, 0, epoch};
 }
 
-/// How a PE is reached. A delta of `unreachable` means that it is reached only through a transport.
+/// How a PE is reached. In a region whose delta is `unreachable`, only through a transport.
 struct PeerState {
   static constexpr std::int64_t unreachable = INT64_MIN;
   /// Remote address = local address + delta, for each region.

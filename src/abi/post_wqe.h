@@ -2,7 +2,7 @@
 // steps for host threads and kernels. The caller's `Waits` says how to wait:
 //   bool room(end)     returns when poll_for_room(end) is true; false: gave up
 //   bool turn(attempt) returns when attempt() is true; false: gave up
-// A thread that gives up leaves its reservation unpublished, so that no later WQE can be published.
+// A thread that gives up before try_publish() has published its WQEBBs blocks all later WQEs.
 #pragma once
 
 #include "src/abi/send_queue.h"
@@ -85,8 +85,8 @@ SHMEMCTL_HOST_DEVICE bool post_wqe(const Queue& queue, const Group& group, std::
   return group.from_leader(ok ? 1 : 0) != 0;
 }
 
-/// The value that completed() must reach for everything posted so far to be complete; posts a NOP
-/// with a completion, or rings the doorbell, if that is needed for the value to come.
+/// Sets `complete`: when completed() has reached it, everything posted so far is complete. Posts a
+/// NOP with a completion, or rings the doorbell, if that is needed for it. False: gave up.
 template <class Queue, class Waits>
 SHMEMCTL_HOST_DEVICE bool post_quiet(const Queue& queue, std::uint64_t known, Waits& waits,
                                      std::uint64_t& complete) {

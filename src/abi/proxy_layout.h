@@ -37,8 +37,8 @@ struct alignas(64) ProxyResult {
   std::uint64_t padding[6];
 };
 
-/// Header of the shared memory; slots and results are at offsets from it. Each group of members has
-/// one writer and its own pair of cache lines.
+/// Header of the shared memory; slots and results are at offsets from it. Members that different
+/// sides write are on different pairs of cache lines; the comments begin with the writer.
 struct ProxyHeader {
   static constexpr std::uint32_t magic_value = 0x50524f58; // "PROX"
   static constexpr std::uint32_t layout_version = 2;
@@ -52,7 +52,7 @@ struct ProxyHeader {
   std::uint64_t slots_offset_bytes, results_offset_bytes;
   std::uint64_t first_sequence;
 
-  /// Producers: 2 * (sequence number of the next request), plus 1 if the FIFO is closed.
+  /// Producers: 2 * (sequence number of the next request), plus 1 once the proxy has closed it.
   alignas(proxy_line_pair_bytes) std::uint64_t issued;
   /// Proxy thread: all requests before this one have been read; their slots may be reused.
   alignas(proxy_line_pair_bytes) std::uint64_t completed;

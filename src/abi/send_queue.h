@@ -4,8 +4,8 @@
 // loads and stores.
 //
 // A producer calls reserve() (one fetch-add for one or several WQEs), then poll_for_room() until
-// has_room(), writes the words with set(), calls written(), then try_publish() until the result is
-// not not_my_turn; if it is PublishResult::ring, then try_ring() until that is true. It passes
+// has_room(), writes the words with set(), calls written(), then try_publish() as long as that
+// returns not_my_turn; if it returns `ring`, then try_ring() until that returns true. It passes
 // `known`, an earlier value of completed(). WQEs are published in order of reservation: the thread
 // that reserved the next WQEBB advances `ready`. After publishing, it rings the doorbell for
 // everything that is ready, under a lock, unless another thread has reserved after it and will ring
@@ -143,7 +143,7 @@ public:
   }
 
   /// Rings the doorbell for the WQEBBs before `end`, which are published, and for everything else
-  /// that is; false if another thread is ringing.
+  /// that is, unless a doorbell has announced them already; false if another thread is ringing.
   SHMEMCTL_HOST_DEVICE bool try_ring(std::uint64_t end) const {
     const std::uint64_t ready = Memory::load_turn(&view_.words->ready) >> 1;
     const std::uint64_t word = Memory::load(&view_.words->rung);
@@ -166,7 +166,7 @@ public:
   // Completions.
 
   /// Processes available CQEs. Callable by any thread at any time; does nothing while another
-  /// thread polls.
+  /// thread holds the poll lock (see QpState::poll_lock).
   SHMEMCTL_HOST_DEVICE void poll() const {
     if (view_.mode == CqMode::collapsed)
       poll_collapsed();

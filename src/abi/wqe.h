@@ -12,7 +12,7 @@ namespace shmemctl::mlx5 {
 
 /// What the control segment needs besides opcode and size.
 struct WqeHead {
-  std::uint64_t index; ///< its first WQEBB; 16 bits reach the device
+  std::uint64_t index; ///< the WQE's first WQEBB; the HCA sees the low 16 bits
   std::uint32_t qpn;
   std::uint8_t flags; ///< ControlFlags
 };

@@ -34,9 +34,9 @@ extern const std::uint32_t archive_version;
 ///     void serialize(Archive& archive, Site& site) { archive(site.device, site.name); }
 class Archive {
 public:
-  /// Writes.
+  /// An archive that writes values.
   Archive() = default;
-  /// Reads. @param bytes must outlive the archive
+  /// An archive that reads values. @param bytes must outlive the archive
   explicit Archive(std::string_view bytes) : reader_(bytes), reading_(true) {}
 
   bool reading() const { return reading_; }

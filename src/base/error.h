@@ -114,9 +114,9 @@ Error system_error(std::string subject, std::string attempted, int error_number,
 /// interprets (is_hostile()) and bytes that are not UTF-8 by \xNN, and cuts at `max_bytes`.
 std::string printable(const std::string& text, std::size_t max_bytes = 200);
 
-/// Prints an Error on stderr as two lines in one write: the failure, and the fix. This is the only
-/// function that prints errors. Prints nothing if the error has been printed already, here or by
-/// another process of the job (Error::printed()).
+/// Prints an Error on stderr in one write: a line with the failure, and a line with the fix if it
+/// has one. This is the only function that prints an Error. Prints nothing if the error has been
+/// printed already, here or by another process of the job (Error::printed()).
 void print_error(const Error& error);
 
 } // namespace shmemctl

@@ -8,7 +8,7 @@ namespace shmemctl {
 
 /// Merges names that differ in one number, in the notation of Slurm and ClusterShell:
 /// "node[001-003,7]". Equal names appear once. The order is that of first appearance, with numbers
-/// ascending.
+/// ascending. Ranges after the 16th in one pair of brackets are only counted: "...,31,+4]".
 /// @return each element is one name, or several in brackets
 std::vector<std::string> folded_names(const std::vector<std::string>& names);
 /// The folded names as text: "a, b, node[001-120]".

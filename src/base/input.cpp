@@ -77,8 +77,8 @@ std::size_t too_deep_at(const std::string& text) {
 std::atomic<double> limit_s{0};
 std::atomic<bool> was_read{false};
 
-/// Ends the process if the result still exists when the limit has passed. No result if there is no
-/// limit.
+/// Ends the process if the result still exists when the limit has passed. No result for stdin, or
+/// if there is no limit.
 std::optional<Watchdog> watch_over(const std::string& path) {
   const double seconds = limit_s.load();
   if (path == "-" || seconds <= 0)

@@ -45,11 +45,11 @@ T require_whole_number(const nlohmann::json& value) {
 // JSON on one line, as the PEs of a job exchange it. Compiled once: a file that parses or
 // prints JSON by its templates takes twice as long to compile.
 
-/// On one line; bytes that are not UTF-8 become U+FFFD.
+/// `value` on one line; bytes that are not UTF-8 become U+FFFD.
 std::string json_line(const nlohmann::json& value);
-/// Throws nlohmann::json::parse_error.
+/// The parsed value. Throws nlohmann::json::parse_error if `text` is not JSON.
 nlohmann::json from_json_line(const std::string& text);
-/// A discarded value if it is not JSON.
+/// The parsed value; if `text` is not JSON, one for which is_discarded() is true.
 nlohmann::json try_from_json_line(const std::string& text);
 
 } // namespace shmemctl

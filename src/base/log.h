@@ -9,7 +9,7 @@ namespace shmemctl {
 enum class LogLevel { error, warning, info, debug };
 
 /// Sets which messages are printed. `subsystems` is a comma list ("topo,doctor"); empty means all
-/// of them.
+/// of them. Errors are printed whatever their subsystem.
 void configure_log(LogLevel level, std::string_view subsystems = {});
 /// Parses "error", "warning", "info" or "debug"; returns false for any other text.
 bool parse_log_level(std::string_view text, LogLevel& level);

@@ -32,7 +32,7 @@ struct OptionSpec {
   std::vector<std::string> choices = {};           ///< for OptionType::choice
   std::optional<long long> minimum = std::nullopt; ///< for integer and number
   std::optional<long long> maximum = std::nullopt;
-  bool secret = false; ///< is or contains a secret: its text is never shown (option_secrets.h)
+  bool secret = false; ///< is or contains a secret: its text is never shown (is_secret_option())
 };
 
 /// Names of transports that options may have as values, each list in order of preference.
@@ -83,9 +83,9 @@ public:
 
   const OptionValue& value(std::string_view name) const;
   std::string text(std::string_view name) const { return value(name).text; }
-  /// Typed reads of a valid value; an invalid or unset one gives the type's zero. A boolean from
-  /// NVSHMEM_<name> follows NVSHMEM's rule: it is false only if it begins with 0, n, N, f or F;
-  /// anything else, including the empty string, is true.
+  /// Typed reads of a valid value; text that is not of the type, or empty (not set, no default),
+  /// gives zero. A boolean from NVSHMEM_<name> follows NVSHMEM's rule: it is false only if it
+  /// begins with 0, n, N, f or F; anything else, including the empty string, is true.
   bool boolean(std::string_view name) const;
   long long integer(std::string_view name) const;
   std::uint64_t size_bytes(std::string_view name) const;

@@ -15,8 +15,8 @@ namespace shmemctl {
 const std::vector<std::string>& recorded_variables();
 
 /// The report's `env`: every option that is set, as "SHMEMCTL_<NAME>", and every variable of
-/// recorded_variables() that is set. Secrets are replaced (shown_value()), also inside other
-/// values. A variable that is read as an option is recorded only as that option.
+/// recorded_variables() that is set. Secret values are replaced (shown_value()), and so are secrets
+/// inside variables (SecretFilter). A variable that is read as an option is recorded only as that.
 std::map<std::string, std::string> recorded_environment(const Environment& environment,
                                                         const Options& options);
 

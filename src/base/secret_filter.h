@@ -19,7 +19,7 @@ class SecretFilter {
 public:
   explicit SecretFilter(const Options& options);
   /// Filters a text that may contain such names, for example a shell script. An unquoted value ends
-  /// at a blank.
+  /// at white space, a quote, `;`, `&` or `|`.
   std::string operator()(std::string text) const;
   /// Filters the words of a command line: a word is one value, even if it contains blanks. Pairs of
   /// words that launchers use are recognised too: `-genv NAME value`.

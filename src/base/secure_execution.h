@@ -18,11 +18,11 @@ bool is_secure_execution();
 bool chooses_code(std::string_view option);
 
 /// The variables in `environment` with which libraries that are opened at run time (UCX, libfabric,
-/// hwloc, Open MPI, CUDA) load code from files that the caller chooses.
+/// libibverbs, hwloc, Open MPI, PMIx, CUDA) can load code from files that the caller chooses.
 std::vector<std::string> foreign_code_variables(const Environment& environment);
 
-/// In a secure execution: removes those variables from this process's environment, and returns what
-/// is ignored, for a warning. Otherwise does nothing. Call before there are threads.
+/// In a secure execution: removes those variables from this process's environment; returns their
+/// names and those of ignored options. Otherwise does nothing. Call before there are threads.
 std::vector<std::string> drop_code_variables(const Environment& environment);
 
 } // namespace shmemctl

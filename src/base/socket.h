@@ -50,8 +50,8 @@ public:
   Socket() = default;
   Socket(FileDescriptor descriptor, std::string peer);
 
-  /// Retries a refused connection until the deadline (the listener may start later), sleeping a
-  /// little longer each time. Non-blocking, close-on-exec, TCP_NODELAY.
+  /// Retries until the deadline if connect_may_be_retried() (the listener may start later), and
+  /// sleeps a little longer each time. The socket is non-blocking, close-on-exec, TCP_NODELAY.
   static Socket connect(const SocketAddress& address, const std::string& peer,
                         const Deadline& deadline, const WaitCheck& check = {});
 
@@ -95,9 +95,9 @@ public:
   const SocketAddress& address() const { return address_; }
   int descriptor() const { return descriptor_.get(); }
   explicit operator bool() const { return static_cast<bool>(descriptor_); }
-  /// Waits for one connection. Throws Error (deadline).
+  /// Waits for one connection. Throws Error: deadline; unavailable if the system refuses it.
   Socket accept(const Deadline& deadline, const WaitCheck& check = {});
-  /// A pending connection, or an empty Socket.
+  /// Accepts a pending connection without waiting; returns an empty Socket if there is none.
   Socket accept_now();
 
 private:

@@ -16,7 +16,7 @@ namespace shmemctl {
 class StatusLine {
 public:
   using Clock = std::chrono::steady_clock;
-  /// The line is not shown before this much time has passed.
+  /// The line is not shown before this much time has passed since the start.
   static constexpr std::chrono::milliseconds patience{1000};
   /// The interval at which paint() should be called, so that the seconds advance.
   static constexpr std::chrono::milliseconds interval{500};

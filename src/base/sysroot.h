@@ -17,7 +17,7 @@ namespace shmemctl {
 /// The content of a file, or the reason why it could not be read.
 struct FileContent {
   std::string bytes;
-  int error_number = 0; ///< errno: ENOENT, EACCES; ESRCH if the process has ended
+  int error_number = 0; ///< 0 if it was read; else errno: EACCES; ESRCH: its process has ended
 };
 
 /// The file system below one root. Every path is absolute as on that machine ("/sys/class/net");
@@ -38,8 +38,8 @@ public:
   /// The folder, or the archive's name.
   const std::string& root() const { return root_; }
 
-  /// The first `max_bytes` of a file; empty if it cannot be read. A sysfs file may exist but refuse
-  /// to be read (EINVAL, EOPNOTSUPP); the result is then empty, too.
+  /// The first `max_bytes` of a file; nullopt if it cannot be read. A sysfs file may exist but
+  /// refuse to be read (EINVAL, EOPNOTSUPP); the result is then nullopt, too.
   std::optional<std::string> read(const std::string& path, std::size_t max_bytes = 1 << 20) const;
   /// Like read(), with the reason if the file cannot be read.
   FileContent read_or_reason(const std::string& path, std::size_t max_bytes = 1 << 20) const;
@@ -56,7 +56,7 @@ public:
   bool exists(const std::string& path) const;
   bool is_directory(const std::string& path) const;
   /// The names in a folder in natural order (mlx5_2 before mlx5_10); empty if there is no such
-  /// folder.
+  /// folder, or it cannot be read.
   std::vector<std::string> list(const std::string& path) const;
   /// The path with every link resolved, as on that machine ("/sys/devices/..."); empty if it does
   /// not exist or links form a cycle.

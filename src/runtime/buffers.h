@@ -94,13 +94,13 @@ public:
   /// Registers host memory or memory of this PE's GPU. Not collective. Private host memory becomes
   /// shared memory in place, in whole pages, until it is unregistered; if that is impossible, other
   /// PEs access it by a slower path (docs/explanation/buffers.md). The memory must not be freed
-  /// before remove(). Buffers may overlap. Throws Error (usage) for memory that is unmapped,
-  /// unreadable, part of the symmetric heap, on another GPU, or managed by CUDA.
+  /// before remove(). Buffers may overlap. Throws Error: usage for memory that is unmapped or
+  /// unreadable, in the symmetric heap, on another GPU, or managed by CUDA; else unavailable.
   /// @param may_replace_pages false for memory that a device has pinned
   BufferHandle add(void* address, std::size_t size_bytes, bool may_replace_pages = true);
-  /// Unregisters: waits until operations of other PEs that are in flight have completed; later ones
-  /// fail. On return host memory is private again, and no PE maps GPU memory. Throws Error: usage
-  /// for a stale handle; deadline, naming the PE that still uses the buffer.
+  /// Unregisters: waits until operations in flight have completed and no BufferRef is left; later
+  /// operations fail. On return no PE maps GPU memory, and host pages that no other buffer needs
+  /// are private. Throws Error: usage for a stale handle; deadline, naming the PE that uses it.
   void remove(const BufferHandle& handle);
 
   BufferDescriptor describe(const BufferHandle& handle) const;

@@ -27,11 +27,11 @@ std::size_t element_bytes(ElementType type);
 
 enum class ReduceOp : std::uint8_t { bit_and, bit_or, bit_xor, minimum, maximum, sum, product };
 
-/// `source` and `target` are symmetric addresses. Each call is collective over the team, starts
-/// with a sync (buffers are ready on all members) and ends with one (results are in place). Sizes
-/// are those of one PE's contribution, in bytes, and may be 0. Reductions combine members in team
-/// order, so that every PE gets the same bits. All calls throw Error (usage) on PEs that are not
-/// members, and the errors of the transports. Algorithms and costs: docs/explanation/teams.md.
+/// `source` and `target` are symmetric addresses. Each call is collective over the team. All except
+/// barrier() begin with a sync (buffers are ready on all members) and end with one (results are in
+/// place). Sizes are those of one PE's contribution, in bytes, and may be 0. Reductions combine
+/// members in team order, so that every PE gets the same bits. Calls throw Error (usage) on PEs
+/// that are not members, and the transports' errors. See docs/explanation/teams.md.
 class Collectives {
 public:
   explicit Collectives(Teams& teams) : teams_(teams) {}
@@ -49,8 +49,8 @@ public:
   /// (b * elements + i) * stride.
   void alltoalls(TeamId team, void* target, const void* source, std::ptrdiff_t target_stride,
                  std::ptrdiff_t source_stride, std::size_t elements, std::size_t element_bytes);
-  /// In place (target == source) is allowed. Returns false if the operation is not defined for the
-  /// type.
+  /// In place (target == source) is allowed. Returns false, without communication, if the operation
+  /// is not defined for the type.
   bool reduce(TeamId team, void* target, const void* source, std::size_t elements, ElementType type,
               ReduceOp op);
   /// Member i gets elements [i * elements, (i + 1) * elements) of the reduction. The target may be

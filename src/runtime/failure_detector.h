@@ -1,4 +1,4 @@
-// Failure detector: PEs learn within a second that another PE has failed, and which one.
+// Failure detector: PEs learn which PE has failed, within a second if it fails or its process ends.
 #pragma once
 
 #include <array>
@@ -49,7 +49,7 @@ Error printed_once(Bootstrap& bootstrap, const ErrorPrinter& printer, Error erro
 
 /// Whether this PE has to ask the launcher to abort the job, because a process of the job will not
 /// exit by itself. The first PE that is not the cause does so: usually PE 0, which writes its
-/// report before.
+/// report before. If the cause is unknown, every PE does so.
 /// @param failure the job's first failure; nullptr: none
 bool needs_abort(const std::unique_ptr<Failure>& failure, int pe);
 

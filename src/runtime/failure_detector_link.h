@@ -48,7 +48,7 @@ public:
   void flush();
   bool has_unsent() const { return !unsent_.empty(); }
 
-  /// Passes every message that has arrived to `take`.
+  /// Passes the messages that have arrived to `take`. Returns why the connection has ended, if so.
   Ending receive(const std::function<void(Message)>& take);
   /// Empties the receive buffer: if a socket is closed with unread data, data that was sent before
   /// may be lost.

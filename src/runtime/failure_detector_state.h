@@ -64,11 +64,11 @@ public:
   /// The failure that note_printed() has stored; nullptr if there is none.
   std::unique_ptr<Failure> printed() const;
 
-  /// From now on neighbours may leave.
+  /// From now on it is no failure if a neighbour leaves.
   void say_goodbye() noexcept { leaving_.store(true, std::memory_order_release); }
   bool leaving() const noexcept { return leaving_.load(std::memory_order_acquire); }
 
-  /// From now on PEs other than PE 0 may die.
+  /// From now on it is no failure if a PE other than PE 0 dies.
   void allow_loss() noexcept { loss_allowed_.store(true, std::memory_order_release); }
   bool may_die(int pe) const noexcept {
     return pe != 0 && loss_allowed_.load(std::memory_order_acquire);

@@ -29,9 +29,9 @@ std::optional<Fault> parse_fault(const std::string& text);
 /// Whether FAULT requests this kind of fault on this PE in this phase.
 bool is_fault(const Options& options, FaultKind kind, int pe, const std::string& phase);
 
-/// Executes the fault that the option FAULT requests if this is its PE and phase; otherwise
-/// returns. Besides the names in phases.h, the phases "pair-check" (in the middle of bringup's
-/// check of pairs) and, for corrupt, "buffer-check" exist.
+/// Executes the fault that the option FAULT requests if this is its PE and phase; otherwise, and
+/// for corrupt and slow, does nothing. Besides the phases of phases.h there are those of commands:
+/// "pair-check" (in bringup's check of pairs), "bench-put", "moe", "fabric" and others.
 /// @param pe this PE; -1 if not known yet: the rank is then read from the launcher's variables
 void inject_fault(const Options& options, int pe, const std::string& phase);
 

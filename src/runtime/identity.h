@@ -24,9 +24,9 @@ struct HostIdentity {
 };
 /// Reads the whole identity. PEs with the same text in NODE_ID form one node, on whatever machines
 /// they are; without NODE_ID, SHMEMCTL_LOCAL_NODE (from `shmemctl run --nodes`) splits this
-/// machine. Without a machine id (many containers have none) the machine is identified by its boot
-/// id and host name, and `what_is_missing` says so. Throws Error (usage) for a SHMEMCTL_LOCAL_NODE
-/// that is not a number.
+/// machine. If machine id (many containers have none) or boot id is missing, the machine is
+/// identified by the other one and its host name, and `what_is_missing` says so. Throws Error
+/// (usage) for a SHMEMCTL_LOCAL_NODE that is not a number.
 HostIdentity read_identity(const Sysroot& sysroot, const Options& options,
                            const Environment& environment);
 /// The same without virtual nodes: node_id is machine_id. Does not throw if something is missing.

@@ -1,4 +1,4 @@
-// One-sided operations by symmetric address. Every operation that the host starts goes through Rma.
+// One-sided operations by symmetric address. All of them that the host starts go through Rma.
 #pragma once
 
 #include <array>
@@ -223,7 +223,7 @@ private:
   std::vector<Transport*> transports_;           ///< each once
   JobHealth& health_;
   bool only_loads_and_stores_; ///< none of `transports_` uses anything else
-  bool direct_atomics_;        ///< no transport executes atomics other than by CPU instructions
+  bool direct_atomics_;        ///< no load/store transport sends its atomics through a NIC
   double timeout_s_;
   bool checked_;
   RegionTable regions_;

@@ -172,14 +172,14 @@ public:
   /// Collective, called at most once: from now on the job continues without PEs that die, are
   /// stopped or do not arrive, except PE 0 (src/runtime/degraded_job.h). Among the survivors only
   /// barrier(), gather_text(), gather_text_on_first(), allocate(), free() and finish() still work;
-  /// no other collective does. Throws Error (usage) if the job has more than DegradedJob::max_pes
-  /// PEs.
+  /// no other collective does. Throws Error: usage if the job has more than DegradedJob::max_pes
+  /// PEs; unavailable if the heap is full.
   void allow_loss();
   /// Collective: a barrier of all remaining PEs, which also completes all earlier puts.
   void barrier();
-  /// The PEs that the job has lost, on PE 0; empty without allow_loss().
+  /// On PE 0 the PEs that the job has lost; empty on other PEs, and without allow_loss().
   std::vector<LostPe> lost() const;
-  /// Whether the job has lost this PE, or any PE; the same on all PEs after barrier().
+  /// Whether the job has lost PE `pe`, or any PE; the same on all PEs after barrier().
   bool is_lost(int pe) const;
   bool any_pe_lost() const;
 

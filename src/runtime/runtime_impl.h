@@ -102,7 +102,7 @@ struct Runtime::Impl {
   Mapping mapping;
   std::vector<int> shared_pes; ///< PEs whose memory is mapped here, by slot, ascending
   std::unique_ptr<LocalPeers> local_peers;
-  std::unique_ptr<HeapBacking> backing; ///< backing of the two regions below
+  std::unique_ptr<HeapBacking> backing; ///< backing of the three regions below
   std::unique_ptr<SymmetricRegion> internal;
   std::unique_ptr<SymmetricRegion> staging; ///< buffers through which `staged` sends
   std::unique_ptr<SymmetricRegion> heap_region;

@@ -19,9 +19,9 @@ inline constexpr const char* automatic_transport = "auto";
 const std::vector<std::string>& remote_candidates();
 
 /// Names of the transports, best first: those of TRANSPORT if it is set. Otherwise shm; if
-/// `beyond_memory` or an option names a remote transport, also REMOTE_TRANSPORT (which may be
-/// automatic_transport), and with IB_ENABLE_IBGDA also ibgda. The same on all PEs that have the
-/// same options. Throws Error (usage) for an unknown or repeated name.
+/// `beyond_memory` or an option names a remote transport, also REMOTE_TRANSPORT (unless it is none;
+/// it may be automatic_transport), and with IB_ENABLE_IBGDA also ibgda. The same on all PEs that
+/// have the same options. Throws Error (usage) for an unknown or repeated name.
 /// @param beyond_memory some PEs share no memory
 std::vector<std::string> choose_transports(const Options& options, bool beyond_memory);
 
@@ -49,7 +49,7 @@ struct RemoteChoice {
 /// "libfabric (not ibrc: PE 0 (host a) to PE 2: no RDMA device)"; "" if nothing was chosen.
 std::string to_text(const RemoteChoice& choice);
 /// The option that selects `remote` instead of the remote transport in use: "--remote-transport
-/// ucx".
+/// ucx", or, if TRANSPORT is set, "--transport shm,ucx".
 std::string option_for(const std::string& remote, const Options& options);
 
 } // namespace shmemctl

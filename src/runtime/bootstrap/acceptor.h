@@ -1,4 +1,4 @@
-// Accepts connections and passes on those that authenticate in time.
+// Accepts connections, and passes on those whose first frame arrives in time.
 #pragma once
 
 #include <functional>

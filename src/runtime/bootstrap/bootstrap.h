@@ -15,10 +15,10 @@
 
 namespace shmemctl {
 
-/// Collectives over all processes of a job, for bring-up. Not thread safe. Every call is collective
-/// and takes a deadline; all throw Error: `deadline` (through JobHealth::give_up, so that the
-/// message names the PE that was waited for), `unavailable` (a process was lost, the launcher
-/// refused), or what JobHealth::check() throws. After an Error only abort() may be called.
+/// Collectives over all processes of a job, for bring-up. Not thread safe. Calls with a deadline
+/// are collective; except leave(), they throw Error: `deadline` (through JobHealth::give_up, so
+/// that the message names the PE that was waited for), `unavailable` (a process was lost, the
+/// launcher refused), or what JobHealth::check() throws. After an Error only abort() may be called.
 class Bootstrap {
 public:
   virtual ~Bootstrap() = default;
@@ -78,7 +78,7 @@ private:
   JobHealth* health_ = &nobody_;
 };
 
-/// One value of each rank, by rank.
+/// Collective: returns the values of all ranks, by rank.
 template <class T>
 std::vector<T> allgather_value(Bootstrap& bootstrap, const T& value, const Deadline& deadline) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -111,7 +111,7 @@ std::vector<T> allgather_archived(Bootstrap& bootstrap, const T& own, const std:
   return values;
 }
 
-/// The job of one process without a launcher.
+/// The bootstrap of a job of one process, which needs no launcher.
 class SingleBootstrap final : public Bootstrap {
 public:
   SingleBootstrap() : Bootstrap(0, 1) {}

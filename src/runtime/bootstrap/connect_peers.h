@@ -15,8 +15,8 @@ struct NeighbourSockets {
   std::vector<Socket> forward, backward;
 };
 
-/// Listens for the neighbours of this PE, at the addresses from which it reaches the rendezvous and
-/// at other usable ones, four at most. Throws Error.
+/// Listens for the neighbours of this PE: at a Unix name if the rendezvous has one; else at up to
+/// four addresses, first those from which it reaches the rendezvous. Throws Error.
 std::vector<Listener> listen_for_neighbours(const UniqueId& id, const InterfaceFilter& filter);
 
 struct ConnectRequest {
@@ -41,7 +41,7 @@ FrameReader await_from_rendezvous(Socket& rendezvous, const Deadline& deadline);
 /// The report with which this PE sends an error to the others.
 FailureReport report_of(const Error& error, int rank);
 
-/// The Error for a report: "cannot <attempted> <subject>: <text>".
+/// The Error for a report: "<subject>: cannot <attempted>: <text> (says PE <reporter>)".
 Error error_of(const FailureReport& report, const std::string& subject,
                const std::string& attempted);
 

@@ -53,11 +53,11 @@ private:
   JobHealth* health_ = &nobody_;
 };
 
-/// A bootstrap in which every collective is put, fence, get. Keys contain a sequence number, so
-/// that none is used twice. Long values are split into chunks; text-only stores get base64. This
-/// function is collective. It checks that the ranks are distinct, that the processes agree on their
-/// number, and that each process sees the values of another one: some launchers and libraries give
-/// every process a private store.
+/// A bootstrap in which a collective is put, fence, get (a barrier may be a fence alone). Keys
+/// contain a sequence number, so that none is used twice. Long values are split into chunks;
+/// text-only stores get base64. This function is collective. It checks that the ranks are distinct,
+/// that the processes agree on their number, and that each process sees the values of another one:
+/// some launchers and libraries give every process a private store.
 std::unique_ptr<Bootstrap> make_kvs_bootstrap(std::unique_ptr<KeyValueStore> kvs,
                                               const Deadline& deadline);
 

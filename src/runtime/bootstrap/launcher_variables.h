@@ -15,7 +15,7 @@ struct LauncherVariables {
   const char* rank;
   const char* size;
 };
-/// In the order in which they are tried.
+/// The variables of each launcher, in the order in which the launchers are tried.
 const std::vector<LauncherVariables>& launcher_variables();
 
 struct RankAndSize {
@@ -30,12 +30,12 @@ RankAndSize rank_and_size(const Options& options, const Environment& environment
 /// The value of a variable, which must be a number of at least `minimum`. Throws Error (usage).
 int number_of_variable(const Environment& environment, const std::string& name, int minimum);
 
-/// Parses "host:port" with a name or an address. Throws Error (usage).
 struct HostAndPort {
   std::string host;
   int port = 0;
-  bool is_address = false; ///< not a name
+  bool is_address = false; ///< whether `host` is an address, and not a name
 };
+/// Parses "host:port" with a name or an address. Throws Error (usage).
 HostAndPort parse_session_id(const std::string& text);
 
 /// The rank that the launcher, or the user who started the job by hand, gave to this process; 0 if

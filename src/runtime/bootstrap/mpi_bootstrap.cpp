@@ -291,7 +291,7 @@ void MpiBootstrap::wait(MpiRequest& request, const char* call, const Deadline& d
 }
 
 /// Asks every rank which call it is in. Waiting ranks respond; the first one that does not, or that
-/// is in an earlier call, is the missing one. -1 if there is none.
+/// is in an earlier call, is the missing one. -1 if there is none, or if the job is too large.
 int MpiBootstrap::missing_rank() {
   if (size() > max_ranks_to_query)
     return -1;

@@ -47,13 +47,13 @@ private:
   struct ProgressQuery {
     std::int64_t rank, call, wants_response;
   };
-  /// Precedes each payload, so that PEs notice if they are out of step.
+  /// Precedes each payload of an allgather or alltoall, so that PEs notice if they are out of step.
   struct Header {
     std::uint64_t kind, bytes;
   };
   struct Buffers {
     std::vector<std::byte> send, receive;
-    /// Requests of queries that MPI may still be sending.
+    /// Progress queries that MPI may still be sending.
     std::deque<ProgressQuery> pending_queries;
   };
 

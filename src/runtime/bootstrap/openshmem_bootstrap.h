@@ -26,7 +26,7 @@ public:
   };
   /// Initialises OpenSHMEM unless the program has already done so. Throws Error.
   OpenshmemBootstrap(const Arguments& arguments, const Deadline& deadline);
-  /// If finish() was not called, the program's end does not wait for the other PEs.
+  /// Without finish(), the program's end waits for no PE if this object initialised OpenSHMEM.
   ~OpenshmemBootstrap() override;
 
   const char* name() const override { return "openshmem"; }

@@ -74,7 +74,7 @@ private:
 
 /// Sends requests and receives responses, each with a deadline. Throws Error: `unavailable` if the
 /// process manager has closed the connection, sends something malformed, or reports an error (with
-/// its text); `deadline`.
+/// its text); `deadline` if the deadline passes; or the job's first failure (JobHealth::check()).
 class PmiConnection {
 public:
   /// A wait: its deadline, the health to check meanwhile, and its purpose (for messages).

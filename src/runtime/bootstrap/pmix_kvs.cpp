@@ -43,8 +43,8 @@ void load(const DynamicLibrary& library, Function*& function, const char* symbol
                 std::string("missing symbol ") + symbol, without_pmix);
 }
 
-/// Throws Error for version 2, in which values are shorter. The version's text is "OpenPMIx 4.2.2
-/// ..." or "PMIx 3.1.5".
+/// Throws Error if the version is below 3 (values are shorter there) or unknown. Its text is, for
+/// example, "OpenPMIx 4.2.2 ..." or "PMIx 3.1.5".
 void require_version(const DynamicLibrary& library) {
   pmix::GetVersion* get_version = nullptr;
   load(library, get_version, "PMIx_Get_version");

@@ -24,7 +24,7 @@ public:
 
   /// To be added to a PollSet: it is readable while any of the descriptors is ready.
   int descriptor() const { return epoll_.get(); }
-  /// Waits for input on the descriptor. Throws Error (unavailable).
+  /// From now on the descriptor is ready while it has input. Throws Error (unavailable).
   /// @param key by which take() names the descriptor
   void add(int descriptor, std::size_t key) {
     if (!control(EPOLL_CTL_ADD, descriptor, key, false))

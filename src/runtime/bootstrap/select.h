@@ -25,8 +25,8 @@ struct BootstrapRule {
 };
 const std::vector<BootstrapRule>& bootstrap_rules();
 
-/// Applies BOOTSTRAP (and BOOTSTRAP_PMI), or the rules in their order. If a launcher started this
-/// process as one of several, but no bootstrap can serve it, throws Error (unavailable) that names
+/// Applies BOOTSTRAP (for `pmi`, also BOOTSTRAP_PMI); for `auto`, the rules in their order. If they
+/// find a launcher of several processes, but no bootstrap for it, throws Error (unavailable) with
 /// the launcher and what is missing: the process never silently becomes a job of one.
 BootstrapChoice choose_bootstrap(const Options& options, const Environment& environment);
 
@@ -54,12 +54,12 @@ std::unique_ptr<Bootstrap> open_pmix(BootstrapRequest& request, const Deadline& 
 std::unique_ptr<Bootstrap> open_openshmem(BootstrapRequest& request, const Deadline& deadline);
 std::unique_ptr<Bootstrap> open_plugin(BootstrapRequest& request, const Deadline& deadline);
 
-/// Variables that `shmemctl run` sets in the environment of each PE, and that open_local() reads.
+/// Variables that `shmemctl run` sets for its PEs; open_local() reads all of them but `node`.
 namespace local_variables {
 inline constexpr const char* rank = "SHMEMCTL_LOCAL_RANK";
 inline constexpr const char* size = "SHMEMCTL_LOCAL_SIZE";
 inline constexpr const char* id = "SHMEMCTL_LOCAL_ID";     ///< UniqueId::text() of run's rendezvous
-inline constexpr const char* node = "SHMEMCTL_LOCAL_NODE"; ///< virtual node of this PE, from 0
+inline constexpr const char* node = "SHMEMCTL_LOCAL_NODE"; ///< virtual node, from 0 (--nodes)
 } // namespace local_variables
 
 } // namespace shmemctl

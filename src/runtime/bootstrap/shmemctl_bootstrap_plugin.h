@@ -7,10 +7,10 @@
  *
  * Rules
  * - All functions are called by one thread, one after another, in the same order on all ranks.
- * - Every function returns a shmemctl_bootstrap_status and has `timeout_ms` milliseconds to do so.
- *   A function that needs longer returns SHMEMCTL_BOOTSTRAP_TIMEOUT. If a function has not returned
- *   one second after its timeout, or if the job fails meanwhile, the call is abandoned and its
- *   thread is left in it. No function is called after one that failed, except abort_job.
+ * - Every function except abort_job returns a shmemctl_bootstrap_status, within `timeout_ms`
+ *   milliseconds; one that needs longer returns SHMEMCTL_BOOTSTRAP_TIMEOUT. If it has not returned
+ *   one second after its timeout, or if the job fails meanwhile, the call is abandoned: its thread
+ *   is left in it, and no other call follows. After a failed call, only abort_job is called.
  * - A function that fails may say why in `failure`; the host has set it to {-1, ""} before.
  * - Buffers belong to the host and stay valid even for a call that was abandoned. They may be NULL
  *   if they have 0 bytes; all ranks make such a call, too.

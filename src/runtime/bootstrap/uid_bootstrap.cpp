@@ -147,7 +147,7 @@ private:
     } catch (const Error& error) {
       failure_ = error;
       over_ = true;
-      // The receivers put the prefix before the text again.
+      // The receivers put the same subject and action before the text again.
       const bool own = error.subject() == label.text() && error.attempted() == call_attempted;
       links_.send_failure(
           {error.code(), rank(), own ? error.system_message() : error.message(), error.fix()});

@@ -31,10 +31,10 @@ struct InterfaceFilter {
   std::string names;  ///< NCCL's syntax: comma list of prefixes; leading ^ excludes; = is exact
   std::string family; ///< "", "AF_INET" or "AF_INET6"
 };
-/// Addresses of this host's usable interfaces, best first: those that `names` asks for. If `names`
-/// is empty, all that are up: physical interfaces, then container bridges (docker*, virbr*), then
-/// link-local addresses, then interfaces that are not running, and loopback last. Throws Error
-/// (usage) that lists the interfaces of this host if none matches.
+/// Addresses of this host's interfaces that are up and match the filter, best first: in the order
+/// of `names`; if `names` is empty or excludes, first physical interfaces, then container bridges
+/// (docker*, virbr*, ...), link-local addresses, interfaces that are not running, and loopback.
+/// Throws Error (usage) that lists the interfaces of this host if none matches.
 std::vector<SocketAddress> usable_addresses(const InterfaceFilter& filter);
 
 /// The listener through which the PEs of one job find each other: it collects every PE's rank and

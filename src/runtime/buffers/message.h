@@ -35,7 +35,7 @@ struct Request {
 
 enum class Outcome : std::uint32_t {
   done,
-  stale,  ///< the buffer is not, or no longer, registered
+  stale,  ///< the buffer is not, or no longer, registered; or it does not contain the range
   failed, ///< `reason` says why
 };
 

@@ -78,7 +78,7 @@ namespace shmemctl {
 enum class BufferPathKind {
   zero_copy, ///< one copy, directly from source to destination, by this PE's loads and stores (or
              ///< by the copy engine of its GPU)
-  attach,    ///< one copy, by the kernel (process_vm_writev, process_vm_readv)
+  attach,    ///< one copy, by the kernel (process_vm_writev or _readv); two from or to a local GPU
   staged     ///< two copies, through shared memory in between
 };
 /// "zero-copy", "attach", "staged".

@@ -96,7 +96,7 @@ public:
     order, ///< other streams can wait for the event
     time   ///< the same, and the event stores the time at which the device reaches it
   };
-  /// @throw Error (unavailable), as do all functions below
+  /// Throws Error (unavailable), as all functions of this class do.
   Event(std::shared_ptr<const Device> device, Use use);
   ~Event();
   Event(const Event&) = delete;

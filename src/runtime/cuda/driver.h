@@ -96,7 +96,7 @@ std::shared_ptr<const Functions> load_functions(const std::string& file, std::st
 /// The capabilities of a device that the runtime uses in its decisions.
 struct DeviceInfo {
   int ordinal = 0;                     ///< CUDA's number, under CUDA_VISIBLE_DEVICES
-  std::string name, pci_address, uuid; ///< as nvidia-smi prints them: "0000:1b:00.0", "GPU-0123…"
+  std::string name, pci_address, uuid; ///< "0000:1b:00.0" in lower case; "GPU-0123…"
   int compute_major = 0, compute_minor = 0, multiprocessors = 0;
   std::size_t total_bytes = 0;
   /// Maximum bandwidth of the device's memory, reads plus writes, from the memory's clock and

@@ -130,7 +130,7 @@ GpuMemory::Matrix GpuMemory::try_mapping(GpuSetup& setup) {
   }
   const Placement& placement = *setup.placement;
   const auto me = static_cast<std::size_t>(placement.pe);
-  for (std::size_t pe = 0; pe < n_pes; ++pe) // even if fabric handles would reach them
+  for (std::size_t pe = 0; pe < n_pes; ++pe) // even where fabric handles cross virtual nodes
     if (placement.hosts[pe].machine_id == placement.hosts[me].machine_id &&
         placement.node[pe] != placement.my_node())
       reasons[pe] = "on another virtual node";

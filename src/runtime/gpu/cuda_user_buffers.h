@@ -18,9 +18,9 @@ namespace shmemctl {
 std::vector<GpuPiece> pieces_of(const cuda::Device& device, const void* address,
                                 std::size_t size_bytes);
 
-/// The handles that other PEs need in order to map the memory. The device's context must be
-/// current. Throws Error (usage) for memory of another device, managed memory, and memory that is
-/// not completely allocated.
+/// The handles with which other PEs map the memory; none if it cannot be shared, which
+/// GpuShare::reason explains. The device's context must be current. Throws Error (usage) for memory
+/// of another device, managed memory, and memory that is not completely allocated.
 GpuShare share_user_memory(const cuda::Device& device, const void* address, std::size_t size_bytes);
 
 // Another PE's registered GPU memory, mapped for this PE's device.

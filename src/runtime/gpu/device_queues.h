@@ -25,7 +25,7 @@ public:
   bool reaches(int pe) const {
     return mapped_[static_cast<std::size_t>(pe) * queues_per_pe_] != nullptr;
   }
-  /// Fills in the fields for queues.
+  /// Sets the members of `network` that describe the QPs.
   void describe(DeviceNetwork& network) const;
   /// Copies the table again; call it after more memory was registered with the transport.
   void refresh();

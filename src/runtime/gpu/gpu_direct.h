@@ -39,8 +39,8 @@ struct GpuDirectChoice {
   int transport = -1;
   std::string text; ///< "GPUDirect RDMA by dma-buf over ibrc", "staged: ...", with the reason
 };
-/// Chooses the first transport whose NICs can access GPU memory on all PEs; the same on all PEs.
-/// Throws Error (unavailable) if GPUDIRECT requires this and there is no such transport.
+/// Chooses the first transport whose NICs can access GPU memory on all PEs; none if GPUDIRECT is
+/// off. Throws Error (unavailable) if GPUDIRECT requires one and there is no such transport.
 /// @param wanted the option GPUDIRECT
 /// @param by_pe  the capabilities of each PE
 GpuDirectChoice choose_gpu_direct(const std::string& wanted,

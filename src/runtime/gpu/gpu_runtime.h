@@ -73,11 +73,11 @@ public:
   virtual std::vector<RegionView> views() const = 0;
   /// Whether the host's CPUs can load and store in the regions.
   virtual bool is_host_memory() const = 0;
-  /// For registered buffers.
+  /// The functions of the GPU that registered buffers use.
   virtual buffers::GpuBufferBackend& user_buffers() = 0;
   /// The regions' memory, for NICs; nullptr if it is host memory.
   virtual std::shared_ptr<const DeviceMemory> device_memory() const = 0;
-  /// For host-initiated operations on mapped PEs.
+  /// Executes operations that the host initiates on GPU memory of mapped PEs.
   virtual CopyEngine& copies() = 0;
   /// Another copy engine, for the agent of staged transfers.
   virtual std::shared_ptr<CopyEngine> agent_copies() = 0;

@@ -13,7 +13,7 @@ namespace shmemctl {
 
 class KernelProxy {
 public:
-  /// @param options those of the runtime's own proxy, in addition to which this proxy runs
+  /// @param options those of the runtime's own proxy; this proxy is a second one
   /// Throws Error: usage if no transport context is left; unavailable.
   KernelProxy(const std::vector<Transport*>& transports_by_pe, JobHealth& health,
               const ProxyOptions& options, std::shared_ptr<KernelMemory> memory);
@@ -21,7 +21,7 @@ public:
   KernelProxy(const KernelProxy&) = delete;
   KernelProxy& operator=(const KernelProxy&) = delete;
 
-  /// Fills in the fields for the proxy.
+  /// Sets the members of `network` that describe the proxy.
   void describe(DeviceNetwork& network) const;
   /// Throws the proxy's Error if it has failed.
   void check() const;

@@ -1,4 +1,4 @@
-// The transports of a job as one transport: each operation goes to the transport of its PE.
+// The transports of a job as one: an operation goes to that of its PE, a fence or quiet to all.
 #pragma once
 
 #include <algorithm>

@@ -33,7 +33,7 @@ public:
 class HeapBacking {
 public:
   virtual ~HeapBacking() = default;
-  /// "memfd", "devshm", "cuda-vmm".
+  /// "memfd", "devshm", "cuda-vmm" or "cuda-host".
   virtual const char* kind() const = 0;
   virtual std::size_t granularity_bytes() const = 0;
   /// Whether the host's CPUs can load and store in this memory.

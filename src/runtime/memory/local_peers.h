@@ -57,7 +57,7 @@ public:
 /// Exchanges over Unix datagram sockets with abstract names derived from the job's secret, so that
 /// nothing is left in a file system. Messages are signed with the secret and contain sender,
 /// receiver and a sequence number. Other messages are dropped, and descriptors in them are closed.
-/// @param pes   the PE of each slot, for messages
+/// @param pes   the PE of each slot, the same list on all of them
 std::unique_ptr<LocalPeers> make_local_peers(const std::array<std::uint8_t, 16>& secret,
                                              std::vector<int> pes, int my_slot, WaitCheck check);
 

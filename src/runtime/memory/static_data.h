@@ -16,7 +16,7 @@
 
 namespace shmemctl {
 
-/// Whole pages.
+/// Addresses from `begin` up to, but not including, `end`: whole pages.
 struct PageRange {
   std::uintptr_t begin = 0, end = 0;
   std::size_t size_bytes() const { return end - begin; }

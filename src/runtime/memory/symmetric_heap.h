@@ -31,11 +31,11 @@ public:
   SymmetricHeap(const Config& config, HeapMemory& region, Agreement agreement);
 
   /// All PEs must make the same calls, because a call may grow the region. Returns nullptr if the
-  /// heap is exhausted or the size is 0. Throws Error if the region could not grow on some PE, or,
-  /// in a checked heap, if the sizes differ. Executes no barrier; the caller does.
+  /// heap is exhausted, the size 0 or the alignment no power of two. Throws Error if the region
+  /// could not grow on some PE or, in a checked heap, if the PEs' arguments differ. No barrier.
   void* allocate(std::size_t size_bytes, std::size_t alignment_bytes = 64);
   /// Ignores nullptr. For a bad address, a checked heap throws Error (finding); others log a
-  /// warning.
+  /// warning. A checked heap also throws Error if the PEs' offsets differ. No barrier either.
   void free(void* address);
 
   const Allocator& allocator() const { return allocator_; }

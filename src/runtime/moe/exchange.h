@@ -112,8 +112,8 @@ public:
 
   /// Low latency: the half of `rows` and `records` in which the last dispatch receives.
   std::int32_t half() const { return buffer_of_epoch(dispatches_); }
-  /// The ranks that kernels of this rank have masked, in ascending order. Waits for the PE's own
-  /// stream only.
+  /// The ranks that kernels of this rank have masked so far, in ascending order. Does not wait for
+  /// the calls that have been enqueued.
   std::vector<std::int32_t> masked() const;
   /// @param direction for low latency; high throughput has one sum for both directions
   virtual WaitSums waits(Direction direction) const;

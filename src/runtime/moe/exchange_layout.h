@@ -76,10 +76,10 @@ struct ExchangeLayout : GpuRegions {
 
   // Lists of the regions that are not empty:
 
-  /// Regions that peers and the kernels of this rank write in a dispatch and a combine, except for
-  /// flags, outputs and plans.
+  /// Regions of rows, records, sums and returned outputs that arrive in a dispatch or a combine, or
+  /// that are packed from them.
   std::vector<const GpuRegion*> received() const;
-  /// Regions that are sent over a network.
+  /// Regions of rows, records and sums from which a network sends.
   std::vector<const GpuRegion*> sent() const;
   std::vector<MemoryUse> uses;
 };

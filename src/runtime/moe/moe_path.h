@@ -27,8 +27,8 @@ struct MoePath {
   bool is_low_latency() const { return mode == Mode::low_latency; }
 };
 
-/// Intranode kernels need one node of at most max_ranks_of_kernels ranks whose GPUs all map each
-/// other's memory; everything else takes internode kernels.
+/// Intranode kernels if the configuration has one node of at most max_ranks_of_kernels ranks, and
+/// this PE's kernels reach none of them by a network; otherwise internode kernels.
 /// @param paths how this PE's kernels reach each PE (PeGpu::paths_by_pe())
 MoePath choose_moe_path(const ExchangeConfig& config, const std::vector<KernelPath>& paths);
 

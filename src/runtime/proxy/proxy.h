@@ -94,7 +94,7 @@ private:
   /// producers read.
   alignas(proxy_line_pair_bytes) TransportSink sink_;
   Drain drain_;
-  Deadline drain_until_; ///< from close() on
+  Deadline drain_until_; ///< once the ring is closed: end of the time for its last requests
   std::atomic<bool> stop_{false}, abandon_{false};
   std::atomic<std::uint64_t> requests_{0}, batches_{0}, max_depth_{0}, sleeps_{0};
   std::thread thread_; ///< declared last: the thread uses the other members

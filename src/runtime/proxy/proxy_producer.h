@@ -34,7 +34,7 @@ public:
   std::uint64_t get_value(const RemoteAddress& source, unsigned size_bytes);
   /// Waits for the old value and returns it.
   std::uint64_t atomic(const RemoteAddress& target, const AtomicRequest& request);
-  /// Returns at once, without the old value.
+  /// Non-blocking, without the old value.
   void post_atomic(const RemoteAddress& target, const AtomicRequest& request);
   /// The payload is visible at the target before the signal.
   void put_signal(const RemoteAddress& target, const void* source, std::size_t size_bytes,

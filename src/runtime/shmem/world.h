@@ -149,9 +149,9 @@ inline int world_pe(World& world, const shmemctl_context& context, int pe) {
 }
 
 /// The fast path for one word: the address at which this PE may access the word of PE `pe`
-/// directly. nullptr if it may not, or if the context belongs to a team other than the world; then
-/// the call takes the full path. The lookup stores nothing, so that it does not delay the access
-/// (see LoadStoreTable).
+/// directly. nullptr if it may not, if there is no process_world, or if the context belongs to a
+/// team other than the world; then the call takes the full path. The lookup stores nothing, so that
+/// it does not delay the access (see LoadStoreTable).
 [[gnu::always_inline]] inline std::byte* mapped_word(shmem_ctx_t context, const void* address,
                                                      std::size_t size_bytes, int pe) {
   const World* world = process_world.load(std::memory_order_acquire);

@@ -10,7 +10,7 @@
 
 namespace shmemctl {
 
-/// Half open; both ends are multiples of the page size.
+/// Addresses from `begin` up to, but not including, `end`; both are multiples of the page size.
 struct PageSpan {
   std::uintptr_t begin = 0, end = 0;
   std::size_t size_bytes() const { return end - begin; }

@@ -21,9 +21,9 @@ struct PageFile {
 /// Throws Error (unavailable).
 std::shared_ptr<const PageFile> make_page_file(FileDescriptor descriptor, bool adopted);
 
-/// Opens the file of a shared mapping of the program (memfd, /dev/shm): by a descriptor that the
-/// program has open, by its name, or through /proc/self/map_files if that is allowed. Opens it for
-/// writing too if the mapping is writable. Returns nothing if none of these gives the same file.
+/// Opens the file of a shared mapping of the program (memfd, /dev/shm): through
+/// /proc/self/map_files if that is allowed, else by a descriptor that the program has open, or by
+/// its name; for writing too if the mapping is writable. Nothing if none of these is the same file.
 FileDescriptor open_file_of(const MappedArea& mapping);
 
 /// Pages that are contiguous in the address space and in one file.

@@ -51,8 +51,8 @@ void share(const std::vector<MappedArea>& map, const PageSpan& pages, const Shar
 /// The parts of a piece that are still mapped from its file at its address.
 std::vector<MappedArea> still_mapped(const std::vector<MappedArea>& map, const SharedPiece& piece);
 
-/// Makes those pages of an adopted piece that are still mapped private again, and frees the file's
-/// memory. Returns the number of bytes that were no longer mapped.
+/// Makes those pages of an adopted piece that are still mapped private again; if that was all of
+/// them, also frees the file's memory. Returns the number of bytes that were no longer mapped.
 std::size_t unshare(const std::vector<MappedArea>& map, const SharedPiece& piece) noexcept;
 
 } // namespace shmemctl

@@ -19,7 +19,7 @@ typedef struct {
   unsigned long long words[8];
 } shmemx_buffer_t;
 
-/* Returns 0, or nonzero with a warning that says why: there is no such memory, or it belongs to the
+/* Returns 0, or nonzero with a warning that says why, for example because the memory is in the
  * symmetric heap. A buffer may be registered more than once, and may overlap others. */
 int shmemx_buffer_register(void* addr, size_t length);
 /* Ends the latest registration that begins at addr, after the operations in progress have ended.

@@ -40,7 +40,7 @@ const char* shmemx_gpu_path(int pe);
 
 /* Symmetric GPU memory, for operations of kernels and streams, and for the host's shmem_put, _get,
  * atomics and signals. Collective, like shmem_malloc and the others. NULL if there is no room
- * (SHMEMCTL_SYMMETRIC_SIZE). */
+ * (SHMEMCTL_SYMMETRIC_SIZE), for 0 bytes, and for an alignment that is no power of two. */
 void* shmemx_gpu_malloc(size_t size);
 void* shmemx_gpu_calloc(size_t count, size_t size);
 void* shmemx_gpu_align(size_t alignment, size_t size);

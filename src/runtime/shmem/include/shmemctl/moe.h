@@ -21,8 +21,8 @@
  * was enqueued, and the job can continue. If a call on a stream returns another code, some of its
  * kernels may have been enqueued, and this rank is out of step with the others. No C++ exception
  * leaves a function. Errors that a kernel detects, such as a rank that does not respond within
- * SHMEMCTL_TIMEOUT seconds, are returned by shmemctl_moe_wait and by every later call; the job
- * cannot continue after them.
+ * SHMEMCTL_TIMEOUT seconds, are returned by shmemctl_moe_wait, shmemctl_moe_create and every later
+ * call with a stream; the job cannot continue after them.
  *
  * Threads. An exchange and its plans may be used by one thread at a time. Error texts belong to the
  * calling thread.
@@ -247,8 +247,8 @@ int shmemctl_moe_low_latency_combine(shmemctl_moe_plan_t plan, const shmemctl_mo
                                      shmemctl_moe_stream_t stream);
 /* Drops the dispatch that was received last, so that it needs no combine. Call it on all ranks. */
 int shmemctl_moe_low_latency_drop(shmemctl_moe_t moe);
-/* The ranks that this one has masked, in ascending order; `pes` must have room for n. Waits for the
- * PE's own stream only, so wait for the stream of the calls first. */
+/* The ranks that this one has masked so far, in ascending order; `pes` must have room for n. Does
+ * not wait for enqueued calls, so wait for their stream first. */
 int shmemctl_moe_masked(shmemctl_moe_t moe, int32_t* pes, int32_t* count);
 
 /* What experts read and write ---------------------------------------------------------------------

@@ -1,5 +1,5 @@
 /* Collectives that move or combine data. Sizes are in elements of one member's part. They return 0,
- * or nonzero if they have failed; then the report says why. */
+ * or nonzero if they have failed; then the job's WaitReport says why. */
 #ifndef NVSHMEM_COMPAT_DEVICE_COLLECTIVES_CUH
 #define NVSHMEM_COMPAT_DEVICE_COLLECTIVES_CUH
 

@@ -17,7 +17,7 @@ template <class Scope, class Element>
 __device__ __noinline__ void get_strided(Element* dest, const Element* source, std::ptrdiff_t dst,
                                          std::ptrdiff_t sst, std::size_t nelems, int pe);
 
-// The functions below return false if they fail; then the report says why.
+// The functions below return false if they fail; then the job's WaitReport says why.
 
 template <class Scope>
 __device__ __noinline__ bool broadcast_bytes(int team, void* dest, const void* source,

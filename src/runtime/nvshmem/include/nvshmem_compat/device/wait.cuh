@@ -27,7 +27,7 @@ __device__ inline void waited(const DeviceJob& job) {
     device::count_completion(job);
 }
 
-/// Returns the value that ended the wait; after a timeout the last value seen; 0 if it cannot wait.
+/// The value that ended the wait, or the last one before a timeout; 0 if the wait cannot begin.
 __device__ inline std::uint64_t signal_wait_until(const std::uint64_t* sig_addr, int cmp,
                                                   std::uint64_t cmp_value) {
   const DeviceJob& job = this_job();
@@ -77,7 +77,7 @@ __device__ inline void wait_until_all(const T* ivars, std::size_t nelems, const 
     device::wait_until_all_vector<Thread>(job, ivars, nelems, status, compare, values);
   waited(job);
 }
-/// SIZE_MAX if `status` excludes all words, or after a timeout.
+/// SIZE_MAX if `status` excludes all words, after a timeout, or if the wait cannot begin.
 template <class T>
 __device__ inline std::size_t wait_until_any(const T* ivars, std::size_t nelems, const int* status,
                                              int cmp, T value) {
@@ -100,7 +100,7 @@ __device__ inline std::size_t wait_until_any(const T* ivars, std::size_t nelems,
   waited(job);
   return static_cast<std::size_t>(index);
 }
-/// 0 if `status` excludes all words, or after a timeout.
+/// 0 if `status` excludes all words, after a timeout, or if the wait cannot begin.
 template <class T>
 __device__ inline std::size_t wait_until_some(const T* ivars, std::size_t nelems,
                                               std::size_t* indices, const int* status, int cmp,
