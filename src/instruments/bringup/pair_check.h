@@ -46,7 +46,7 @@ struct PairWorld {
   std::function<void()> sync;
   /// Called before each round.
   std::function<void(int round)> announce = {};
-  /// How long a target waits for a signal before it asks whether the source is done.
+  /// How long a target waits for a round's signals; then it looks only once more, after a sync.
   double signal_timeout_s = 2;
   /// By PairOp: the time that this PE spends on each operation and its verification, without waits
   /// for other PEs, is added here. nullptr: not measured.

@@ -1,4 +1,4 @@
-// The results of all PEs, merged; the same on every PE.
+// The results of all PEs, merged; the same on every PE, except for the times.
 #pragma once
 
 #include <array>

@@ -122,7 +122,7 @@ private:
   std::vector<Writer> writers_;
   std::unordered_map<int, std::size_t> by_rank_;
   std::unordered_map<std::string, std::size_t> by_process_;
-  std::unordered_map<std::size_t, std::size_t> by_file_; ///< lines without a writer, by file
+  std::unordered_map<std::size_t, std::size_t> by_file_; ///< by file: writer of unmarked lines
   std::size_t last_writer_ = 0;
   bool labelled_ = false, label_decided_ = false;
   std::string clean_, key_;

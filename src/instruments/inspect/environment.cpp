@@ -59,7 +59,7 @@ constexpr Range ranges[] = {
 /// Two settings of which one cancels the effect of the other.
 struct Contradiction {
   const char* first;
-  const char* first_value; ///< "*": any value; "on": not 0, n, no, f, false
+  const char* first_value; ///< "*": not ""; "on": not 0, n, no, f, false, off, ""; or one value
   const char* second;
   const char* second_value;
   const char* effect;
@@ -93,9 +93,9 @@ bool is_of_installation(std::string_view name) {
 }
 
 /// The spellings of a variable that a library's texts may contain, the longest first. NVSHMEM and
-/// NCCL contain the whole name or the name without its prefix. UCX and libfabric compose names from
-/// parts in tables and of providers, so any end of the name may be a text; those of libfabric are
-/// in lower case.
+/// NCCL contain the whole name or the name without its prefix. UCX composes names from prefixes and
+/// fields of tables, libfabric from names of providers and parameters (in lower case), so any end
+/// of the name may be a text.
 std::vector<std::string> spellings(std::string_view name, Family family) {
   std::vector<std::string> names = {std::string(name)};
   const bool tables = family == Family::ucx || family == Family::libfabric;

@@ -51,7 +51,7 @@ std::vector<InspectingPe> gather_pes(Bootstrap& bootstrap, const InspectingPe& o
                                      const Deadline& deadline);
 /// Whether `pe` is the first PE on its machine and so inspects it; the other PEs only wait.
 bool looks(const std::vector<InspectingPe>& pes, int pe);
-/// PIDs of the PEs on this machine, which are not inspected.
+/// PIDs of the PEs on the machine of `pe`, with its own: these are not inspected.
 std::vector<int> pids_beside(const std::vector<InspectingPe>& pes, int pe);
 int machine_count(const std::vector<InspectingPe>& pes);
 

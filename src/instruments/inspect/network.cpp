@@ -237,7 +237,7 @@ void find_narrow_receive(const std::vector<PortLoad>& loads, double window_s, Fi
        "nodes"});
 }
 
-/// Adds a finding if all ranks use the same device.
+/// Adds a finding if all processes that use RDMA use one device, though several are active.
 void find_one_opened(const std::vector<NetworkUser>& users, const std::vector<PortLoad>& loads,
                      Findings& findings) {
   std::set<std::string> active, used;

@@ -48,7 +48,7 @@ std::string value_of(const Environment& environment, const std::string& name) {
   return found == environment.end() ? "" : found->second;
 }
 
-/// The GPU of each PE; nothing if a list does not consist of numbers.
+/// The GPU of each PE; nothing if there is no GPU, or if a list has other words than GPU indices.
 std::optional<std::vector<int>> gpus_of_pes(const Environment& environment, int n_gpus, int n_pes) {
   std::vector<int> visible;
   for (int i = 0; i < n_gpus; ++i)
