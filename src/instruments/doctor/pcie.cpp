@@ -149,7 +149,7 @@ std::vector<Link> links_to(const Node& node, const std::set<int>& functions) {
   return links;
 }
 
-/// Current and maximum lanes or GT/s of a link. Empty if unknown.
+/// Lanes or GT/s of a link: now, and the maximum of its lower device and of both ends.
 struct Rate {
   double now = 0, own_max = 0, both_max = 0;
 };

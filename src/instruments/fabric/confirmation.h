@@ -46,8 +46,8 @@ using Measure = std::function<std::vector<PairFigure>(const std::vector<Round>& 
 
 struct Confirmed {
   std::vector<Suspect> slow; ///< slow in every second measurement, the slowest first
-  /// Suspects that were slow at first, but as fast as others in a second measurement; they were not
-  /// measured again.
+  /// Suspects that in a second measurement were as fast as others, or did not fit into its rounds;
+  /// they were not measured again.
   std::vector<Suspect> transient;
 };
 inline constexpr int second_measurements = 4;

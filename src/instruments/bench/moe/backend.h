@@ -49,9 +49,9 @@ struct Times {
   double total_us = 0;
   double counts_us = 0;  ///< until every row's destination is known, with the exchange of counts
   double arrival_us = 0; ///< the part of the wait until the last rank had entered
-  /// The time after that. For a low-latency dispatch it is counted for each source rank, from when
-  /// that rank was known to have begun (or from the start of the wait) until its last row had
-  /// arrived; this is the longest of these times.
+  /// The rest of total_us after counts_us. For a low-latency dispatch it is counted for each source
+  /// rank, from when that rank was known to have begun (or from the start of the wait) until its
+  /// last row had arrived; this is the longest of these times.
   double transfer_us = 0;
   /// By rank: the time from the start of the wait until that rank's data had arrived.
   std::vector<double> wait_us;

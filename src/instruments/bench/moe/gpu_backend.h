@@ -258,7 +258,7 @@ private:
            row * setup_.outputs_per_row() * setup_.shape.hidden * 2;
   }
 
-  /// Sums of the waits of all calls so far. Also reads which ranks the kernels have masked.
+  /// Sums of the waits of all calls so far. In low latency, also reads which ranks are masked.
   Waits waits(Direction direction);
   /// Reads which ranks the kernels have masked. Without ExchangeConfig::rank_timeout_us, a masked
   /// rank is an error.
