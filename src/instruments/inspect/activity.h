@@ -15,7 +15,7 @@
 namespace shmemctl::inspect {
 
 enum class Doing {
-  runs,     ///< used at least 0.5 CPUs while it was watched; else a thread is runnable
+  runs,     ///< it used at least 0.5 CPUs while watched; if not watched, a thread is runnable
   compiles, ///< a descendant of the process is a compiler
   waits,    ///< none of the other states: its threads sleep most of the time
   blocked,  ///< a thread is in a system call that no signal interrupts (state D)
@@ -56,7 +56,7 @@ struct Member {
 
 /// A rank of a job as a value that can be sent to another node.
 struct JobMember {
-  std::string host; ///< "" on one node alone
+  std::string host; ///< "" if only this node is inspected
   std::string job;  ///< "SLURM_JOB_ID 4711", "children of PID 12"
   int pid = 0;
   std::string program;
@@ -77,9 +77,9 @@ struct JobVerdict {
   std::vector<int> pids;
   std::vector<std::pair<std::string, int>> places; ///< host and PID of each
   std::string verdict;                             ///< one sentence
-  std::optional<int> awaited;                      ///< PID of the rank waited for; or empty
+  std::optional<int> awaited;                      ///< PID of the rank that is waited for
   std::optional<int> awaited_rank;
-  std::string awaited_host;  ///< "" on one node alone
+  std::string awaited_host;  ///< "" if only this node is inspected
   bool rank_missing = false; ///< the verdict names a local rank that has no process here
   bool guess = false;        ///< the verdict is a guess
 };

@@ -59,7 +59,7 @@ constexpr Range ranges[] = {
 /// Two settings of which one cancels the effect of the other.
 struct Contradiction {
   const char* first;
-  const char* first_value; ///< "*": not ""; "on": not 0, n, no, f, false, off, ""; or one value
+  const char* first_value; ///< "*": not empty; "on": not empty, 0, n, no, f, false, off; or a word
   const char* second;
   const char* second_value;
   const char* effect;
@@ -123,7 +123,7 @@ std::vector<std::string> known_names(const Libraries& libraries, const Prefix& p
     if (library->kind->family != prefix.family)
       continue;
     for (const std::string& text : split(library->names, '\0')) {
-      if (!starts_with(text, "\x01")) // only the end of a text, which may be a sentence
+      if (!starts_with(text, "\x01")) // only an end of a text, perhaps of a sentence
         continue;
       const std::string each = text.substr(1);
       if (starts_with(each, prefix.text))

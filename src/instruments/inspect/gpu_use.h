@@ -32,7 +32,7 @@ struct DrivenGpu {
 };
 
 struct GpuProcesses {
-  std::vector<DrivenGpu> gpus; ///< by index
+  std::vector<DrivenGpu> gpus; ///< ordered by index
   bool known = false;          ///< whether the driver or a recording lists the GPUs
   std::vector<Skipped> skipped;
 };
@@ -58,7 +58,7 @@ std::optional<int> visible_index(const std::string* visible, const DrivenGpu& gp
 
 /// A GPU that one process uses.
 struct GpuUse {
-  int index = 0; ///< physical
+  int index = 0; ///< physical: NVML's index
   PciAddress address;
   std::optional<int> visible_index; ///< empty: unknown
   std::optional<std::uint64_t> used_bytes;

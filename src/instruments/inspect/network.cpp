@@ -215,7 +215,7 @@ Spread spread_of(const std::vector<PortLoad>& loads,
   return spread;
 }
 
-/// Adds a finding if data is sent over several ports but received by only one.
+/// Adds a finding if data is sent over several ports but received nearly only by one.
 void find_narrow_receive(const std::vector<PortLoad>& loads, double window_s, Findings& findings) {
   const Spread sent = spread_of(loads, &PortLoad::sent_bytes),
                received = spread_of(loads, &PortLoad::received_bytes);

@@ -46,7 +46,7 @@ std::vector<std::string> open_rdma_devices(const Sysroot& sysroot, const Process
 struct NetworkUser {
   const Process* process = nullptr;
   const Libraries* libraries = nullptr;
-  std::vector<std::string> rdma_devices; ///< open
+  std::vector<std::string> rdma_devices; ///< open, or with queue pairs
   const RdmaUse* rdma = nullptr;         ///< nullptr if the kernel's list of resources is unknown
 };
 

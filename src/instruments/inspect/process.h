@@ -57,7 +57,7 @@ struct TcpConnection {
   std::uint64_t inode = 0;
   /// Payload since the connection was made; empty if the kernel was not asked.
   std::optional<std::uint64_t> acknowledged_bytes = std::nullopt, received_bytes = std::nullopt;
-  /// Values in the window; empty without one.
+  /// The same for the time that was watched; empty if nothing was.
   std::optional<std::uint64_t> window_acknowledged_bytes = std::nullopt,
                                window_received_bytes = std::nullopt;
 };
