@@ -46,7 +46,7 @@ int nvlink_count(const Gpu& gpu);
 std::vector<const Nic*> rdma_nics(const Node& node);
 /// Why a check that needs an RDMA device does not apply; empty if there is one.
 std::optional<std::string> no_rdma_device(const Node& node);
-/// Why a check that needs both a GPU and a NIC is skipped.
+/// Why a check that needs both a GPU and a NIC is skipped; empty if there are both.
 std::optional<std::string> no_gpu_or_rdma(const Node& node);
 
 /// One port of an RDMA device.

@@ -14,7 +14,7 @@ namespace shmemctl::fabric {
 /// The plan of a second measurement: what to measure, and for which suspects.
 struct SecondMeasurement {
   struct Check {
-    std::size_t suspect = 0; ///< index
+    std::size_t suspect = 0; ///< index in the list of suspects
     int source = 0, target = 0;
   };
   std::vector<Round> rounds;

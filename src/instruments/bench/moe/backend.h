@@ -79,7 +79,7 @@ public:
   /// As poison(), for the memory of the plan, if that is separate from the rows. Called before a
   /// dispatch that makes a new plan; a cached dispatch and a combine need the last plan.
   virtual void poison_plan() {}
-  /// @param cached reuses the plan of the last dispatch, so no counts are exchanged
+  /// @param cached high throughput: reuses the last dispatch's plan, so no counts are exchanged
   virtual Times dispatch(bool cached) = 0;
   /// Runs the experts on the received rows. Not timed.
   virtual void run_experts() = 0;
