@@ -33,7 +33,7 @@ enum class Traffic {
   pair,       ///< PE 0 and the first PE of another node, else PE 1 (or --pair A,B)
   pairs,      ///< PE i of the first half and PE i + n/2
   all_to_all, ///< every PE to every other one, in a different order on each PE
-  collective, ///< all PEs of the team
+  collective, ///< a collective of all PEs
   local       ///< every PE copies within its own machine: nothing goes to another PE
 };
 enum class Direction { uni, bi };

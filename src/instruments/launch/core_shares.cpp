@@ -23,8 +23,8 @@ std::optional<CpuSet> allowed_cpus_of(const Sysroot& sysroot) {
   return std::nullopt;
 }
 
-/// The CPUs of the control group. A container's limit does not mean that somebody restricted this
-/// process.
+/// The CPUs that the control group allows. A process that may use all of these is not restricted by
+/// anybody but its container.
 std::optional<CpuSet> cpus_of_group(const Sysroot& sysroot) {
   std::string group, group_v1;
   for (const std::string& line : split(sysroot.read("/proc/self/cgroup").value_or(""), '\n')) {

@@ -31,9 +31,9 @@ struct JobRank {
 struct Effort {
   int iterations = 20, warmup = 3;
   bool verify = true;
-  int verify_every = 0; ///< verify every Nth iteration; 0: only the first and the last one
-  int max_delay_us = 0; ///< the longest random delay before each call, per rank
-  std::optional<std::pair<int, double>> straggler; ///< PE, and its delay before each call, us
+  int verify_every = 0; ///< every Nth iteration, besides the first call and the last; 0: none
+  int max_delay_us = 0; ///< longest random delay before a call, per rank; not in chain, phases
+  std::optional<std::pair<int, double>> straggler; ///< PE, and its delay (us) before these calls
   /// Low latency, with Setup::rank_timeout_us: this PE does not take part in the last calls, which
   /// the others make without it.
   std::optional<int> absent;
