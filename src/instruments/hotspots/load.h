@@ -10,7 +10,7 @@
 
 namespace shmemctl {
 
-/// One direction of one port. A rate is set only if the counter is plausible.
+/// One direction of one port. GBps is set only if the counter is plausible.
 struct DirectionLoad {
   std::optional<std::uint64_t> bytes;
   std::optional<double> GBps, peak_GBps;
@@ -63,9 +63,9 @@ struct MovedBytes {
   std::uint64_t at_most = 0;
   std::string by; ///< the counter that the value was read from
 };
-/// Read from the best available counter: the port's data, the device's own bytes (EFA), Soft-RoCE's
-/// packets (at most 4 KiB of payload each), and, except for hardware RDMA, which bypasses it, the
-/// interface's bytes. Empty if there is none of them.
+/// Read from the best available counter: the port's data, the device's own bytes (EFA, bnxt_re),
+/// Soft-RoCE's packets (at most 4 KiB of payload each), and, except for hardware RDMA, which
+/// bypasses it, the interface's bytes. Empty if there is none of them.
 std::optional<MovedBytes> moved_bytes(const PortTotals& totals, WireDirection direction);
 
 /// Whether a counter of that name may measure the load of a port: bytes or packets.

@@ -29,9 +29,9 @@ CoreShares share_cores(const CpuLayout& layout, const CpuSet& allowed,
 /// it.
 std::vector<int> gpu_numa_nodes(const Sysroot& sysroot);
 
-/// The CPU sets for a job that this process starts. PEs are not bound if there is only one PE,
-/// which has all cores anyway; if there are more PEs than cores; if the affinity of this process is
-/// already restricted within its machine or container; or if PROXY_CPUS names CPUs.
+/// The CPU sets for a job that this process starts. PEs are not bound if there is only one, which
+/// has all cores anyway; if there are more PEs than cores; if this process's affinity is unknown or
+/// restricted within its machine or container; or if SHMEMCTL_ or NVSHMEM_PROXY_CPUS is set.
 CoreShares choose_core_shares(const Sysroot& sysroot, const Environment& environment, int n_pes);
 
 /// For --verbose: a line for each PE, or the reason why PEs are not bound.

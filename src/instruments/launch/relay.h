@@ -90,7 +90,7 @@ public:
   /// Whether to poll descriptor() for POLLIN.
   bool wants_read() const;
   /// Reads once and passes on complete lines; at the end of file, also the rest.
-  /// @return false if nothing was available
+  /// @return false if nothing was available, or at the end of file
   bool read();
   /// Passes on the rest and closes the pipe: from then on the process gets EPIPE.
   void close();
