@@ -28,7 +28,7 @@ std::vector<TransportReach> gather_reach(Runtime& runtime);
 /// reason, if the node has NVIDIA GPUs, or nothing.
 GpuSummary gather_gpus(Runtime& runtime);
 
-/// Called before each round of each transport.
+/// Called before each round of each transport, and once before the kernels (transport "gpu").
 using CheckProgress = std::function<void(const std::string& transport, int round, int rounds)>;
 
 /// Collective: checks all pairs on all transports and, if the job has GPUs, also with kernels,

@@ -1,5 +1,5 @@
-// Put, get, atomics and put-with-signal between every ordered pair of PEs. The target verifies them
-// by loads from its memory.
+// Put, get, atomics and put-with-signal between every ordered pair of PEs. The PE that receives
+// data verifies it by loads from its memory.
 #pragma once
 
 #include <array>

@@ -43,7 +43,7 @@ struct PeEnd {
 };
 
 struct LaunchResult {
-  /// That of the PE that failed first (see loss_allowed); 124 if timed_out; 130 after SIGINT; or 0.
+  /// The first failed PE's (see loss_allowed); 124 if timed_out; 130 if SIGINT ended a PE; or 0.
   int exit_status = 0;
   int first_failed = -1;
   std::vector<PeEnd> ends;  ///< by PE
