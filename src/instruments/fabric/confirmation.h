@@ -33,9 +33,9 @@ SecondMeasurement plan_second_measurement(const std::vector<Endpoint>& endpoints
                                           const std::vector<Suspect>& suspects, int stage,
                                           std::size_t max_rounds);
 
-/// Returns the suspects that are slow in the second measurement too, with its values added. Each
-/// check is compared with the median of the controls on its rails or, with fewer than three control
-/// values, with the usual value of the first measurement.
+/// Returns the suspects that are slow in the second measurement too, with its values added. The
+/// median of a suspect's checks is compared with that of the controls on their rails or, with fewer
+/// than three control values, with the usual value of the first measurement.
 /// @param figures of all rounds, both directions of each pair
 std::vector<Suspect> still_slow(const std::vector<Endpoint>& endpoints,
                                 const std::vector<Suspect>& suspects, const SecondMeasurement& plan,
