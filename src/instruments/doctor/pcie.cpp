@@ -176,7 +176,7 @@ std::string link_fix(const std::vector<std::string>& addresses) {
       join(addresses, " "));
 }
 
-/// Results for the links to GPUs and NICs, in three classes of severity.
+/// Links to GPUs and NICs below their maximum: degraded, lowered by an idle GPU, limited by a slot.
 struct LinkFindings {
   std::vector<std::string> degraded, idle_gpus, limited_by_slot, addresses;
   std::size_t measured = 0;

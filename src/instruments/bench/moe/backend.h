@@ -47,7 +47,7 @@ struct Setup : ExchangeConfig {
 /// its result may be used; the other times are parts of it.
 struct Times {
   double total_us = 0;
-  double counts_us = 0;  ///< until every row's destination is known, with the exchange of counts
+  double counts_us = 0;  ///< until rows may be sent (counts are exchanged, or else ranks are ready)
   double arrival_us = 0; ///< the part of the wait until the last rank had entered
   /// The rest of total_us after counts_us. For a low-latency dispatch it is counted for each source
   /// rank, from when that rank was known to have begun (or from the start of the wait) until its

@@ -287,8 +287,8 @@ private:
   void run_packed_experts();
   /// The regions that dispatches and combines write, except for the plan.
   std::vector<const GpuRegion*> written_regions() const;
-  /// The regions of the plan, which says where rows go: written by notify, or by each low-latency
-  /// dispatch.
+  /// The regions of the plan, which says where rows go: written by the exchange of counts, or by
+  /// each low-latency dispatch.
   std::vector<const GpuRegion*> plan_regions() const;
   /// Regions whose guard bytes verification checks.
   std::vector<const GpuRegion*> guarded_regions() const;
