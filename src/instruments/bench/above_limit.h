@@ -14,8 +14,8 @@ namespace shmemctl::bench {
 void note_above_limit(ResultRow& row);
 
 /// Returns one finding `bench-above-limit` for all rows that have a note: how many there are, the
-/// row that is furthest above its limit, and how that can be. Its severity is info if all these
-/// limits are measurements, and warning if one is a link's rate, which nothing can exceed.
+/// row furthest above its limit (of those limited by a link, if any), and how that can be. Info if
+/// all these limits are measurements; warning if one is a link's rate, which nothing can exceed.
 /// @param subject "bench put"
 std::optional<Finding> above_limit_finding(const std::string& subject,
                                            const std::vector<ResultRow>& rows);

@@ -173,9 +173,9 @@ class LinkMeter {
 public:
   explicit LinkMeter(Runtime& runtime) : runtime_(runtime) {}
   /// Collective; returns the same on all PEs. The first call for a pattern takes some ms and,
-  /// meanwhile, 96 MiB of the GPU heap. Returns a reason instead of rates if PEs share a GPU (they
-  /// take turns on it), if a PE's memory is not mapped, if the heap has no room, or if wrong data
-  /// arrived. Throws Error like the waits for kernels.
+  /// meanwhile, 96 MiB of the GPU heap. Returns a reason instead of rates if nothing goes to
+  /// another PE, if PEs share a GPU (they take turns on it), if the heap is not GPU memory that all
+  /// PEs map, if it has no room, or if wrong data arrived. Throws Error like the waits for kernels.
   /// @param like a point with the traffic, direction and pair of PEs to measure
   const LinkMeasurement& of(const Point& like);
 
@@ -199,9 +199,9 @@ struct GpuLimit {
   FoundLimit found;
   double collective_bytes = 0; ///< for a collective: the bytes per PE that the limit applies to
 };
-/// Collective; the same on all PEs of a machine. For operations that kernels issue it is the
-/// measured limit of kernels, because SMs may not reach the rate of a copy engine; otherwise the
-/// model's limit.
+/// Collective; the same on all PEs of a machine. If kernels issue the operations and GPU links are
+/// the limit, it is the measured limit of kernels, because SMs may not reach the rate of a copy
+/// engine; otherwise the model's.
 /// @param links nullptr: the model's limit is used for kernels, too
 /// @param body the case, which tells what a collective moves; may be nullptr for other points
 GpuLimit gpu_limit_of(Runtime& runtime, const Point& point, LinkMeter* links,

@@ -30,10 +30,10 @@ enum class Metric {
 
 /// Which PE sends to which at one point.
 enum class Traffic {
-  pair,       ///< PE 0 and PE 1 (or --pair A,B)
+  pair,       ///< PE 0 and the first PE of another node, else PE 1 (or --pair A,B)
   pairs,      ///< PE i of the first half and PE i + n/2
   all_to_all, ///< every PE to every other one, in a different order on each PE
-  collective, ///< all PEs of the team
+  collective, ///< a collective of all PEs
   local       ///< every PE copies within its own machine: nothing goes to another PE
 };
 enum class Direction { uni, bi };
@@ -48,7 +48,7 @@ struct CaseInfo {
   std::string measures; ///< what the number means, as one clause
   std::string how;      ///< a few sentences: what is in the timed loop, what is verified
   Metric metric = Metric::latency;
-  bool sized = true;             ///< whether the case takes the options -b, -e, -f
+  bool sized = true;             ///< whether the case takes -b, -e, -f and --sizes
   std::size_t element_bytes = 1; ///< sizes are multiples of this
   /// Sizes of the sweep, unless -b and -e say otherwise.
   std::size_t min_bytes = 1, max_bytes = 4 << 20;

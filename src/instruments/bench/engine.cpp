@@ -197,7 +197,7 @@ private:
                           "not report the rate of one, or no wire has it"};
   }
 
-  /// For each thread, by name, its largest share of a core on any PE.
+  /// For each thread, by name, its largest share of a core on any PE ("host": that measures).
   static std::map<std::string, double> most_cores(const std::vector<PathUse>& uses) {
     std::map<std::string, double> most;
     for (const PathUse& use : uses)

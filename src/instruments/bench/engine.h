@@ -15,7 +15,7 @@ namespace shmemctl::bench {
 
 /// How much is measured at each point. Zero lets the engine choose.
 struct Effort {
-  std::uint64_t iterations = 0; ///< -n: operations in total, in at least 20 samples
+  std::uint64_t iterations = 0; ///< -n: operations in total; 20 samples or more, if possible
   std::uint64_t warmup = 0;     ///< -w: operations before the samples; 0: until times settle
   double duration_s = 0;        ///< -D: seconds to measure, instead of a number of iterations
   double budget_s = 0.2;        ///< time per point if neither is given

@@ -67,9 +67,9 @@ public:
   explicit JobMemory(Runtime& runtime);
   void free() { block_.free(); }
 
-  /// Collective: for each value the largest over all PEs; the same on all PEs.
   static constexpr std::size_t max_values = 4;
   using Values = std::array<double, max_values>;
+  /// Collective: for each value the largest over all PEs; the same on all PEs.
   Values maximum(const Values& values);
 
   /// Collective: takes this PE's samples; returns those of all PEs, by PE, on PE 0 (empty

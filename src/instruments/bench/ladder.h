@@ -22,7 +22,7 @@ struct Rung {
   double GBps = 0;
 };
 
-/// The rate of the link if it bounds the path and memory is not mapped; then the rows with a
+/// The link's rate, if the rows are compared with one and not with a memcpy; then the rows with a
 /// bandwidth, in the order of `rows`. For MoE rows, the rate is that of the bytes which leave a PE.
 /// @param rows rows of one size
 std::vector<Rung> rungs_of(const std::vector<ResultRow>& rows);

@@ -65,8 +65,8 @@ struct Launch {
 };
 
 /// Checks the rules that do not depend on a case, and returns the memory kind to use. Throws Error
-/// (usage) that states the broken rule: --scope, --ctas and --threads need --initiator gpu; --graph
-/// needs stream; kernels and streams work in the GPU's memory.
+/// (usage) that states the broken rule: the ranges of --ctas and --threads; that these and --scope
+/// need --initiator gpu, and --graph stream; that kernels and streams use the GPU heap.
 MemoryKind check_launch(const LaunchRequest& request);
 /// The launch settings of that case. Throws Error (usage) that states the rule which the request
 /// breaks.

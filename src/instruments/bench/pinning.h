@@ -17,7 +17,7 @@ CpuSet thread_affinity();
 /// The value of --pin.
 struct PinChoice {
   bool wanted = true;
-  std::vector<int> cpus; ///< by local rank; empty: chosen automatically
+  std::vector<int> cpus; ///< by local rank; empty: chosen automatically if `wanted`
 };
 /// Parses "auto", "none", or a list of CPUs by local rank. Throws Error (usage).
 PinChoice parse_pin_choice(const std::string& text);
@@ -33,13 +33,13 @@ struct PinState {
 };
 void serialize(Archive& archive, PinState& state);
 
-/// Binds the calling thread to one CPU as long as this object lives. Threads that it starts
-/// meanwhile inherit the binding; those that already run are not changed.
+/// Binds the calling thread to one CPU, if wanted, as long as this object lives. Threads that it
+/// starts meanwhile inherit the binding; those that already run are not changed.
 class Pinning {
 public:
-  /// Collective; every PE passes the same choice. A PE that the launcher has already bound to one
-  /// core keeps that. Throws Error (usage) on all PEs if the list is too short or names a CPU that
-  /// is not allowed.
+  /// Collective; every PE passes the same choice. Without a list, a PE that the launcher has
+  /// already bound to one core keeps that. Throws Error (usage) on all PEs if the list is too short
+  /// or names a CPU that is not allowed.
   Pinning(Runtime& runtime, const PinChoice& choice, const Sysroot& sysroot = Sysroot());
   ~Pinning();
   Pinning(const Pinning&) = delete;

@@ -54,9 +54,9 @@ struct AddedCost {
 };
 std::optional<AddedCost> added_cost(const std::vector<PeSamples>& samples);
 
-/// A difference between the medians of the first and the second half of a PE's samples that the
-/// spread does not explain: more than twice the spread within the halves, and more than 2 %. The PE
-/// is the one with the largest change, which is relative to the median of its first half.
+/// A difference between the medians of the first and the second half of a PE's samples (20 or more)
+/// that the spread does not explain: more than twice the spread within the halves, and more than 2
+/// %. The PE is the one with the largest change, relative to the median of its first half.
 struct Drift {
   int pe = 0;
   double change = 0; ///< +0.1: the second half is 10 % slower

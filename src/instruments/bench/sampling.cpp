@@ -33,7 +33,7 @@ void keep_longest(std::vector<double>& times) {
   times.resize(times.size() / 2);
 }
 
-/// A round of a long run has this many windows, all with the same number of operations.
+/// A round of a long run has about this many windows, equal in operations except for the last.
 constexpr std::uint64_t windows_of_round = 10;
 /// When there are this many windows, only the slower of every two neighbours is kept. Must be even.
 constexpr std::size_t max_windows = 4096;
@@ -253,7 +253,7 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
       if (taken == JobMemory::max_samples) {
         series.halve_all();
         taken /= 2;
-        plan.joined *= 2; // longer runs would let the other PEs wait longer
+        plan.joined *= 2; // not `batch`: longer runs would let the other PEs wait longer
         plan.wall_ns *= 2;
       }
       series.take(plan.batch, plan.joined);

@@ -26,9 +26,9 @@ struct SelfTestResult {
 inline constexpr double self_test_tolerance = 0.01;
 
 /// Collective; works with one PE, too. Runs puts over a link of known speed through the whole
-/// engine, and corrupts one byte on the last PE. A row that does not pass is measured up to four
-/// times more, because on a busy machine the end of a time slice may fall into most samples of 10
-/// ms. Takes about 3 s. Throws what measure_case() throws.
+/// engine, and corrupts one byte on the last PE. A time or rate that does not pass is measured up
+/// to four times more, because on a busy machine the end of a time slice may fall into most samples
+/// of 10 ms. Takes about 3 s. Throws what measure_case() throws.
 SelfTestResult self_test(Runtime& runtime);
 /// The self test with another clock for the engine.
 SelfTestResult self_test(Runtime& runtime, const EngineClock& clock);

@@ -11,7 +11,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// More points than a user would wait for; only a very small step leads to so many.
+/// More points than a user would wait for, as from a very small step or a matrix of many PEs.
 constexpr std::size_t max_points = 4096;
 constexpr int max_in_window = 1 << 16;
 

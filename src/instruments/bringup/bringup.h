@@ -24,11 +24,11 @@ std::string phases_message(const std::vector<PhaseTime>& times);
 std::vector<TransportReach> gather_reach(Runtime& runtime);
 
 /// Collective: returns on PE 0 what the PEs' GPUs are and which PEs their kernels reach; empty
-/// elsewhere, since it has a row for each pair of PEs. Without GPUs it is empty, but contains the
-/// reason if the node has GPUs.
+/// elsewhere, since it has a row for each pair of PEs. If the job uses no GPUs, it has only the
+/// reason, if the node has NVIDIA GPUs, or nothing.
 GpuSummary gather_gpus(Runtime& runtime);
 
-/// Called before each round of each transport.
+/// Called before each round of each transport, and once before the kernels (transport "gpu").
 using CheckProgress = std::function<void(const std::string& transport, int round, int rounds)>;
 
 /// Collective: checks all pairs on all transports and, if the job has GPUs, also with kernels,
@@ -47,7 +47,7 @@ void add_transport_choice(const RemoteChoice& choice, Findings& findings);
 /// Adds rows for a check that has not ended: unchecked, with its progress.
 void add_unfinished(const std::string& transport, int round, int rounds, Report& report);
 
-/// "Hosts" for people: one line per node with its host and PEs.
+/// A table for people: one line per node with its host and PEs.
 std::string placement_text(const Placement& placement);
 /// Matrices of all transports, each followed by the reasons why pairs are not reached.
 std::string verdict_text(const BringupVerdict& verdict, const Placement& placement);

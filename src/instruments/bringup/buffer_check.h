@@ -18,7 +18,7 @@ struct BufferFailure {
   int source = 0, target = 0;
   /// Size of the put; offset of the wrong byte in the buffer.
   std::uint64_t size_bytes = 0, offset_bytes = 0;
-  int expected = 0, found = 0; ///< bytes
+  int expected = 0, found = 0; ///< values of the byte
   bool operator==(const BufferFailure&) const = default;
 };
 
@@ -51,7 +51,7 @@ void serialize(Archive& archive, BufferFailure& failure);
 void serialize(Archive& archive, BufferReport& report);
 
 /// Adds the row bringup.registered-buffer, and the findings buffer-corrupt and buffer-unavailable.
-/// Adds nothing if no PEs share memory.
+/// Adds nothing if no PEs share memory and there is no problem.
 void add_to_report(const BufferVerdict& verdict, Report& report);
 /// One line for people.
 std::string buffers_line(const BufferVerdict& verdict);

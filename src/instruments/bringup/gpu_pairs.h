@@ -34,7 +34,7 @@ struct KernelFindings {
 /// kernels, all at the same time. The PE that receives data verifies it. Throws Error: what a
 /// kernel's wait reported, a lost PE, or a heap that is too small.
 /// @param reach what kernels reach, the same on all PEs
-/// @param transport number of kernels among the verdict's transports
+/// @param transport the kernels' number among the verdict's transports
 /// @param gather collective: returns the texts of all PEs on every PE
 KernelFindings
 check_pairs_by_kernels(PeGpu& gpu, const TransportReach& reach, int transport,

@@ -9,7 +9,7 @@
 
 namespace shmemctl {
 
-/// What this PE uses: for each PE of another node its transport, which also carries the requests of
+/// What this PE uses: the transport to each PE of another node, which also carries the requests of
 /// the proxy, and in addition ibgda if kernels use that.
 std::vector<NetworkUse> networks_in_use(Runtime& runtime);
 /// These uses as a message for the others: a few bytes for each path and range of nodes.

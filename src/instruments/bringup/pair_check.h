@@ -1,5 +1,5 @@
-// Put, get, atomics and put-with-signal between every ordered pair of PEs. The target verifies them
-// by loads from its memory.
+// Put, get, atomics and put-with-signal between every ordered pair of PEs. The PE that receives
+// data verifies it by loads from its memory.
 #pragma once
 
 #include <array>
@@ -46,7 +46,7 @@ struct PairWorld {
   std::function<void()> sync;
   /// Called before each round.
   std::function<void(int round)> announce = {};
-  /// How long a target waits for a signal before it asks whether the source is done.
+  /// How long a target waits for a round's signals; then it looks only once more, after a sync.
   double signal_timeout_s = 2;
   /// By PairOp: the time that this PE spends on each operation and its verification, without waits
   /// for other PEs, is added here. nullptr: not measured.

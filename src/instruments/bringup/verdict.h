@@ -1,4 +1,4 @@
-// The results of all PEs, merged; the same on every PE.
+// The results of all PEs, merged; the same on every PE, except for the times.
 #pragma once
 
 #include <array>
@@ -46,8 +46,8 @@ std::vector<PePair> failed_pairs(const BringupVerdict& verdict, int transport, P
 std::size_t checkable_pairs(const TransportReach& transport, PairOp op);
 
 /// One transport's matrix as text; rows are sources. '+' means verified, 'x' wrong, '.' not
-/// reached, '-' a PE that does not reach itself by this transport. With more than 32 PEs, the
-/// matrix is by node (`node_of` each PE), and each cell shows its worst pair.
+/// reached, '-' a PE that does not reach itself by this transport. With more than 32 PEs, it is by
+/// node (`node_of` each PE), a cell shows its worst pair, and above 64 nodes it is not drawn.
 std::string matrix_text(const BringupVerdict& verdict, int transport,
                         const std::vector<int>& node_of);
 

@@ -22,8 +22,8 @@ struct JobItem {
 };
 
 /// The jobs of check: the bring-up of 4 PEs; then, with 2 PEs, sweeps, and a dispatch and combine.
-/// @param level 1 and 2: short sweeps; 3: sweeps of many sizes for seconds each, with longer time
-/// limits
+/// @param level 1 and 2: short sweeps; 3: sweeps of many sizes for half a second each, with longer
+/// time limits
 std::vector<JobItem> acceptance_jobs(int level = default_level);
 /// Sweeps between kernels of 2 PEs, which share the GPU if there is only one.
 JobItem gpu_job(int level = default_level);
@@ -36,8 +36,8 @@ bool nothing_to_check(const Node& node);
 Finding nothing_to_check_finding();
 
 /// Adds what the job reported (phases, results, measurement, findings) and its verdict to `report`.
-/// A job that crashed, hung or wrote an invalid report leads to a finding `check-<id>` of severity
-/// error with the last error line and fix of that job. Returns the job's report.
+/// A job that crashed, hung, verified nothing or wrote an invalid report leads to an error finding
+/// `check-<id>` with the job's first error line and fix. Returns the job's report.
 Report absorb(const JobItem& item, const ChildResult& child, Report& report);
 
 /// Adds the verdict of a part that ran in this process. `findings` are the findings that it added.
@@ -47,7 +47,7 @@ void add_verdict(const std::string& id, const std::string& title, const Findings
 /// Adds the verdict of a part that did not run, with the reason.
 void add_skipped(const std::string& id, const std::string& title, const std::string& reason,
                  Report& report);
-/// A summary of doctor's rows: "25 of 69 checks passed, 44 were skipped".
+/// A summary of doctor's rows: "25 of 69 checks passed, 44 skipped".
 std::string doctor_summary(const std::vector<CheckRow>& checks);
 
 } // namespace shmemctl

@@ -113,7 +113,7 @@ public:
       complain(place_, "expected an object in braces");
   }
 
-  /// @throws Error for every key that has not been requested.
+  /// @throws Error for the first key that has not been requested.
   void finish() const {
     for (const auto& [key, value] : object_.items())
       if (!asked_.contains(key))

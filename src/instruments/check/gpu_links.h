@@ -14,16 +14,16 @@ inline constexpr double slow_link_share = 0.7;
 inline constexpr double declared_link_share = 0.5;
 
 /// Rows "gpu-link": the time of one copy, the bandwidth in one direction, and whether all bytes
-/// arrived. A pair that the driver refuses is skipped, with the reason.
+/// arrived. A pair that was refused or not measured is skipped, with the reason.
 std::vector<ResultRow> link_rows(const Node& node, const cuda::LinkSurvey& survey);
 
 /// - gpu-link-slow (warning): pairs below slow_link_share of the median of pairs at the same
-///   declared distance (NV18, PIX, ...); both directions are included
+///   declared distance (NV18, PIX, ...); each direction is a pair
 /// - gpu-link-below-declared (warning): other pairs below declared_link_share of the rate of the
 ///   NVLink that joins them by the node model, if the model knows it
 /// - gpu-p2p-unavailable (error): NVLink joins the pair, but the driver refuses copies
-/// - gpu-link-corrupt (error): bytes that did not arrive
-/// - gpu-link-unmeasured (warning): a GPU that could not be used
+/// - gpu-link-corrupt (error): a copy after which the target had other bytes than the source
+/// - gpu-link-unmeasured (warning): some or all pairs could not be measured
 Findings judge_links(const Node& node, const cuda::LinkSurvey& survey);
 
 } // namespace shmemctl

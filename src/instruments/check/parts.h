@@ -30,7 +30,7 @@ struct PartChoice {
   bool expects = false; ///< --expect is given
 };
 
-/// The parts that can run with this choice of options, in the order in which they run.
+/// All parts, with `expect` first if --expect is given, whether or not `choice` skips them.
 std::vector<CheckPart> parts_of(const PartChoice& choice);
 
 /// Throws Error (usage), with the nearest spelling, for an unknown id, for a choice that leaves no

@@ -62,7 +62,7 @@ struct CheckOutcome {
 
 /// Runs the checks whose id or group is in `only` (empty: all) and not in `skip`. A check that
 /// throws is reported as skipped with the error's message; the others still run. Throws Error
-/// (usage), with the nearest spelling, for an id that does not exist.
+/// (usage), with the nearest spelling, for a name that is neither an id nor a group.
 /// @param observe called after each check, so that an aborted run keeps the results so far
 /// @param begins called before each check, to show progress
 std::vector<CheckOutcome> run_checks(const CheckContext& context,

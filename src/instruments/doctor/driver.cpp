@@ -27,8 +27,8 @@ CheckResult driver_not_loaded(const CheckContext& context) {
                     install_command(context.sysroot, "nvidia-open", "nvidia-open"));
 }
 
-/// The user-mode library must have the kernel module's version, unless it is from a CUDA forward
-/// compatibility package, in a folder "compat".
+/// The result for a user-mode library of another version than the kernel module's, unless it is
+/// from a CUDA forward compatibility package, in a folder "compat".
 std::optional<CheckResult> library_mismatch(const Sysroot& sysroot, const std::string& version,
                                             const std::string& evidence) {
   const std::optional<LibraryFile> library = find_library(sysroot, {"libcuda.so.1"});

@@ -207,7 +207,7 @@ void need_gpu_memory(const CheckContext& context, Prerequisites& all) {
            "/etc/modules-load.d/nvidia-peermem.conf");
 }
 
-/// Two ports of one card in the compute fabric, which NCCL merges into one device.
+/// The ports of a card with several in the compute fabric: NCCL merges them into one device.
 std::optional<std::string> fused_ports(const CheckContext& context) {
   std::map<std::pair<int, int>, std::vector<std::string>> cards; // domain and bus
   for (const RdmaPort& at : fabric_rdma_ports(context))

@@ -211,7 +211,7 @@ std::optional<PciAddress> address_in(std::string_view message, std::size_t begin
 
 namespace {
 
-/// What a message of the kernel's log starts: the machine, a driver, or a GPU.
+/// What starts anew when the kernel logs a message: the machine, a driver, or a GPU.
 enum class Start { none, boot, driver, driver_loaded, gpu_reset };
 Start start_at(std::string_view message) {
   if (starts_with(message, "Linux version "))

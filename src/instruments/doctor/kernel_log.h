@@ -69,8 +69,8 @@ struct KernelEvents {
 };
 /// Finds the messages that belong to `check`. A boot cures all events before it, except those whose
 /// hardware must be replaced. A load of the NVIDIA driver cures Xids and driver failures, except
-/// those that need a reboot. A reset of a GPU cures the Xids of this GPU, with the same exception.
-/// Safe for any bytes.
+/// these and those that need a reboot; a reset of a GPU cures the Xids of this GPU, with the same
+/// exceptions. Safe for any bytes.
 KernelEvents find_kernel_events(std::string_view log, const std::vector<KernelMessage>& messages,
                                 const std::string& check);
 

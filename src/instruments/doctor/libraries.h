@@ -31,8 +31,8 @@ std::optional<LibraryFile> find_library(const Sysroot& sysroot,
 std::map<std::string, std::vector<libraries::InstalledFile>>
 loader_order(const Sysroot& sysroot, const Environment& environment);
 
-/// The communication libraries of the Python packages, then those that the loader finds. Of several
-/// files with the same name only the first is returned.
+/// The communication libraries of the Python packages; then, of those that the loader finds, the
+/// first of each name that is not among these.
 libraries::Libraries communication_libraries(const CheckContext& context);
 
 /// Package folders of the Python environment that --python names or that is active; empty if there

@@ -149,7 +149,7 @@ std::vector<Link> links_to(const Node& node, const std::set<int>& functions) {
   return links;
 }
 
-/// Current and maximum lanes or GT/s of a link. Empty if unknown.
+/// Lanes or GT/s of a link: now, and the maximum of its lower device and of both ends.
 struct Rate {
   double now = 0, own_max = 0, both_max = 0;
 };
@@ -176,7 +176,7 @@ std::string link_fix(const std::vector<std::string>& addresses) {
       join(addresses, " "));
 }
 
-/// Results for the links to GPUs and NICs, in three classes of severity.
+/// Links to GPUs and NICs below their maximum: degraded, lowered by an idle GPU, limited by a slot.
 struct LinkFindings {
   std::vector<std::string> degraded, idle_gpus, limited_by_slot, addresses;
   std::size_t measured = 0;

@@ -401,8 +401,8 @@ bool knows_types(const RdmaPort& at) {
                      [](const Gid& gid) { return gid.type.known(); });
 }
 
-/// The first variable whose GID index is missing on a port, with all these ports; empty if every
-/// port has every index.
+/// The first variable whose GID index is not a routable RoCE v2 GID of a port, with all such ports;
+/// empty if there is none.
 std::optional<std::string> wrong_setting(const Environment& environment,
                                          const std::vector<RdmaPort>& ports) {
   for (const char* name : index_variables) {
@@ -421,7 +421,7 @@ std::optional<std::string> wrong_setting(const Environment& environment,
   return std::nullopt;
 }
 
-/// The value that both NVSHMEM's and NCCL's variable have; "" if they differ.
+/// The value that both NVSHMEM's and NCCL's variable have; "" if they differ or one is not set.
 std::string set_for_both(const Environment& environment, const std::string& name) {
   const auto nvshmem = environment.find("NVSHMEM_" + name);
   const auto nccl = environment.find("NCCL_" + name);

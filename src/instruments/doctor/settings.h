@@ -29,8 +29,8 @@ std::map<std::string, long long> huge_page_pools(const Sysroot& sysroot);
 std::optional<std::string> transparent_huge_pages(const Sysroot& sysroot);
 
 // rdma.cpp
-/// The active MTU of an RDMA port in bytes, read from the port itself or, for RoCE, from its
-/// netdev.
+/// The active MTU of an RDMA port in bytes, as the port reports it or, for RoCE, derived from the
+/// MTU of its netdev.
 std::optional<int> port_mtu_bytes(const Sysroot& sysroot, const RdmaPort& at);
 /// Lists the indices and kinds of a port's GIDs, without addresses: "1 RoCE v2 link-local, 3 RoCE
 /// v2 IPv4"; "none" if the port has no GIDs.

@@ -71,7 +71,7 @@ struct Problem {
   std::string reason, fix;
 };
 
-/// The first problem with its fix, and how many more there are.
+/// The first problem with its fix, and the reasons of the others.
 CheckResult first_of(const std::vector<Problem>& problems, const std::string& evidence) {
   std::string reason = problems.front().reason;
   if (problems.size() > 1) {

@@ -46,7 +46,7 @@ int nvlink_count(const Gpu& gpu);
 std::vector<const Nic*> rdma_nics(const Node& node);
 /// Why a check that needs an RDMA device does not apply; empty if there is one.
 std::optional<std::string> no_rdma_device(const Node& node);
-/// Why a check that needs both a GPU and a NIC is skipped.
+/// Why a check that needs an NVIDIA GPU and an RDMA device is skipped; empty if there are both.
 std::optional<std::string> no_gpu_or_rdma(const Node& node);
 
 /// One port of an RDMA device.
@@ -68,8 +68,8 @@ std::vector<PciAddress> gpu_addresses(const Node& node);
 std::vector<PciAddress> rdma_addresses(const Node& node);
 std::string sysfs_path(const PciAddress& address);
 
-/// The path whose existence shows that a kernel module is loaded or built in; empty if it is
-/// neither.
+/// Evidence that a kernel module is loaded or built in: a file, with the module's version or line
+/// if known; empty if it is neither.
 std::optional<std::string> module_evidence(const Sysroot& sysroot, const std::string& module);
 
 /// Release of the running kernel as "major.minor": /proc/sys/kernel/osrelease.
@@ -86,8 +86,8 @@ std::optional<KernelVersion> kernel_version(const Sysroot& sysroot);
 std::optional<std::string> container_evidence(const Sysroot& sysroot,
                                               const Environment& environment);
 
-/// The file /proc/<pid>/comm of a process with this name; empty if there is no such process. The
-/// kernel keeps only 15 characters of the name.
+/// The file /proc/<pid>/comm of a process with this name, and its content; empty if there is no
+/// such process. The kernel keeps only 15 characters of the name.
 std::optional<std::string> process_evidence(const Sysroot& sysroot, const std::string& name);
 
 /// The target of a symbolic link, unresolved: "pid:[4026531836]" for /proc/self/ns/pid.

@@ -26,8 +26,8 @@ struct Message {
   std::vector<std::string> examples;
 };
 
-/// A line that every rank writes when it reaches a certain point. Ranks without the line ended
-/// before that point.
+/// A line that every rank writes when it reaches a certain point. If at least half of the ranks
+/// have it, a rank without it ended before that point.
 struct Step {
   std::string id;
   std::string library;
@@ -69,7 +69,7 @@ public:
   /// @param words literals of the caller that are searched in the same pass
   Recogniser(const Catalogue& catalogue, const std::vector<std::string>& words);
 
-  /// If several patterns of the catalogue match, the one with the most literal text counts.
+  /// If several patterns of the catalogue match, the one with the longest text counts.
   /// @param seen  bit i is set if the line contains words[i]; at most 64 words
   Recognised recognise(std::string_view line, std::uint64_t& seen) const;
 

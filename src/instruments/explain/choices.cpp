@@ -33,7 +33,7 @@ std::string word_until(std::string_view text, std::string_view ends) {
   return std::string(text.substr(0, std::min(text.find_first_of(ends), max_name_bytes)));
 }
 
-/// Sets the GID index of a choice if the lines about devices contain it.
+/// Sets the GID index of a choice that has none, if other lines of the log tell it.
 void fill_gid(const ProcessSetup& setup, Choice& choice) {
   if (choice.gid_index)
     return;

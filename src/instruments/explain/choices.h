@@ -22,9 +22,9 @@ struct Place {
 
 /// One path (transport and device) that a rank uses.
 struct Choice {
-  std::string library;                ///< "NCCL", "NVSHMEM", "UCX", "libfabric", "Open MPI"
+  std::string library;                ///< "NCCL", "NVSHMEM", "UCX", "libfabric", "Open MPI", ...
   std::string transport;              ///< "NET/IB", "P2P/CUMEM", "ibrc", "rc_mlx5", "efa"
-  std::string device;                 ///< "mlx5_0"; "" if the transport uses none
+  std::string device;                 ///< "mlx5_0"; "device 3" if unnamed; "" if it uses none
   std::optional<int> port, gid_index; ///< empty if the log does not say
   std::optional<int> number;          ///< number of the device in the library's list
   std::string link;                   ///< "RoCE", "IB"; "" if the log does not say
@@ -71,7 +71,7 @@ void read_choice(std::string_view body, std::uint64_t seen, const Place& place,
                  ProcessSetup& setup);
 
 /// Completes the choices at the end: names devices whose lines precede the lines that list the
-/// devices, or that use another name, and adds the GIDs that other lines report.
+/// devices, and adds the GIDs that other lines report.
 void name_devices(ProcessSetup& setup);
 
 } // namespace shmemctl::explain

@@ -65,7 +65,7 @@ void list_device(std::vector<ListedDevice>& listed, const ListedDevice& device) 
   listed.push_back(device);
 }
 
-/// Whether the transport uses RDMA NICs. The devices of other transports are not compared.
+/// Whether the choice is compared: a NIC of the rank's own, and not by sockets or UCX.
 bool uses_rdma_nic(const Choice& choice) {
   return !choice.device.empty() && !choice.by_rank && choice.transport != "NET/Socket" &&
          choice.transport != "tcp" && choice.library != "UCX";

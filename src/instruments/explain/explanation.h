@@ -22,8 +22,8 @@ struct ChosenDistance {
   Distance distance;
 };
 
-/// The choices whose NIC the node has. Leaves out a rank on another host than the node's, if both
-/// host names are known.
+/// The choices whose NIC the node has, except NICs of another rank (PXN). Leaves out a rank on
+/// another host than the node's, if both host names are known.
 std::vector<ChosenDistance> distances_of(const LogFacts& facts, const Node& node);
 
 /// A rank that, according to its log, uses none of the NICs that `topo` computes for its GPU.
@@ -36,12 +36,12 @@ struct MappingDifference {
 };
 
 /// The differences of the ranks on the node's host whose log names the GPU and a NIC. NCCL is
-/// compared with the policy `nccl`, NVSHMEM with `nvshmem` and these settings. Empty if the node
-/// model lacks what the computation needs.
+/// compared with the policy `nccl`, NVSHMEM with `nvshmem` and these settings. None for a library
+/// if two ranks name the same GPU, or if the node model lacks what the computation needs.
 std::vector<MappingDifference> mapping_differences_of(const LogFacts& facts, const Node& node,
                                                       const NvshmemSettings& settings);
 
-/// A NIC that several ranks of a host share while others of the host are idle.
+/// A NIC that several ranks of a host share while other NICs of the host are idle.
 struct LogHotSpot {
   std::string host, library, device;
   std::optional<int> port;
@@ -49,15 +49,15 @@ struct LogHotSpot {
   std::vector<std::string> idle;  ///< "mlx5_1", in the library's order
 };
 
-/// The hot spots by host and library. The devices are those that the library lists, or those of
-/// `node` if it is given and is the same host.
+/// The hot spots by host and library. The devices are those that the library lists; if `node` is
+/// given and is the same host, only those in its compute fabric.
 std::vector<LogHotSpot> hot_spots_of(const LogFacts& facts, const Node* node);
 
 /// A rank whose log lacks a step that other ranks have.
 struct EarlyEnd {
   std::size_t rank = 0;                 ///< position in LogFacts::ranks
   std::size_t step = 0;                 ///< position in the catalogue: the first step that it lacks
-  std::size_t with_step = 0, ranks = 0; ///< number of ranks that have the step, and of all ranks
+  std::size_t with_step = 0, ranks = 0; ///< ranks with the step, and with any step
 };
 
 /// The ranks that lack a step which at least half of the ranks have. Ranks without any step are

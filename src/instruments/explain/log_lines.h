@@ -69,7 +69,7 @@ bool has_label(std::string_view line);
 void remove_escapes(std::string_view line, std::string& clean);
 
 /// Removes the decimal number at the beginning of `text` and returns it; empty if there is none or
-/// it exceeds an int.
+/// it has more than 9 digits.
 std::optional<int> take_number(std::string_view& text);
 
 } // namespace shmemctl::explain

@@ -23,7 +23,7 @@ struct ErrorMark {
   const char* text;
   const char* library;
   Severity severity;
-  bool at_begin; ///< whether the line begins with the pattern
+  bool at_begin; ///< the line has to begin with the text
 };
 
 /// The marks are in the order of the words that follow choice_words().
@@ -62,7 +62,7 @@ constexpr std::uint64_t bits(std::size_t count) {
   return (std::uint64_t{1} << count) - 1;
 }
 
-/// Whether the line contains an exception like the last line of a traceback: "RuntimeError: text",
+/// Whether the line may be the last one of a traceback: "RuntimeError: text",
 /// "torch.distributed.DistBackendError: text", "KeyboardInterrupt".
 bool names_exception(std::string_view body) {
   std::size_t at = 0;

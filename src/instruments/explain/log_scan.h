@@ -93,7 +93,7 @@ private:
     std::map<std::size_t, Place> steps;
     std::set<std::size_t> messages;
     bool in_traceback = false;
-    bool uses_library = false; ///< a line in the file has the mark of a library
+    bool uses_library = false; ///< one of its lines has the mark of a library or an error
   };
   struct Seen {
     Place first;
@@ -114,7 +114,7 @@ private:
   void take_unknown(std::string_view body, const Place& place, std::size_t writer,
                     const std::string& library, Severity severity);
   /// Groups the writers that are the same rank. Returns for each writer its position in `ranks`;
-  /// empty for writers that say nothing about themselves.
+  /// empty for writers that can be given to no rank and wrote no known message.
   std::vector<std::optional<std::size_t>> group(std::vector<RankLog>& ranks) const;
 
   Recogniser recogniser_;
@@ -122,7 +122,7 @@ private:
   std::vector<Writer> writers_;
   std::unordered_map<int, std::size_t> by_rank_;
   std::unordered_map<std::string, std::size_t> by_process_;
-  std::unordered_map<std::size_t, std::size_t> by_file_; ///< lines without a writer, by file
+  std::unordered_map<std::size_t, std::size_t> by_file_; ///< by file: writer of unmarked lines
   std::size_t last_writer_ = 0;
   bool labelled_ = false, label_decided_ = false;
   std::string clean_, key_;

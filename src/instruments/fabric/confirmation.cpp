@@ -238,7 +238,7 @@ private:
   std::map<std::pair<int, int>, std::vector<const PairFigure*>> by_pair_;
 };
 
-/// Whether the PE belongs to the suspect.
+/// Whether the PE belongs to the suspect; for a pair, only its source does.
 bool has_pe(const Suspect& suspect, const Endpoint& endpoint, int pe) {
   if (suspect.part == Part::pair)
     return pe == suspect.source;
@@ -318,7 +318,7 @@ Confirmed confirm(const std::vector<Endpoint>& endpoints, std::vector<Suspect> s
         plan_second_measurement(endpoints, suspects, stage, max_second_rounds);
     std::vector<Suspect> slow =
         still_slow(endpoints, suspects, plan, measure(plan.rounds), criteria);
-    // `slow` is in the order of `suspects`; suspects that are missing in it were fast this time.
+    // `slow` is in the order of `suspects`; those that it lacks were not found slow again.
     std::size_t next = 0;
     for (Suspect& suspect : suspects) {
       const bool stays = next < slow.size() && slow[next].part == suspect.part &&

@@ -14,7 +14,7 @@ namespace shmemctl::fabric {
 /// The plan of a second measurement: what to measure, and for which suspects.
 struct SecondMeasurement {
   struct Check {
-    std::size_t suspect = 0; ///< index
+    std::size_t suspect = 0; ///< index in the list of suspects
     int source = 0, target = 0;
   };
   std::vector<Round> rounds;
@@ -33,9 +33,9 @@ SecondMeasurement plan_second_measurement(const std::vector<Endpoint>& endpoints
                                           const std::vector<Suspect>& suspects, int stage,
                                           std::size_t max_rounds);
 
-/// Returns the suspects that are slow in the second measurement too, with its values added. Each
-/// check is compared with the median of the controls on its rails or, with fewer than three control
-/// values, with the usual value of the first measurement.
+/// Returns the suspects that are slow in the second measurement too, with its values added. The
+/// median of a suspect's checks is compared with that of the controls on their rails or, with fewer
+/// than three control values, with the usual value of the first measurement.
 /// @param figures of all rounds, both directions of each pair
 std::vector<Suspect> still_slow(const std::vector<Endpoint>& endpoints,
                                 const std::vector<Suspect>& suspects, const SecondMeasurement& plan,
@@ -46,8 +46,8 @@ using Measure = std::function<std::vector<PairFigure>(const std::vector<Round>& 
 
 struct Confirmed {
   std::vector<Suspect> slow; ///< slow in every second measurement, the slowest first
-  /// Suspects that were slow at first, but as fast as others in a second measurement; they were not
-  /// measured again.
+  /// Suspects that in a second measurement were as fast as others, or did not fit into its rounds;
+  /// they were not measured again.
   std::vector<Suspect> transient;
 };
 inline constexpr int second_measurements = 4;

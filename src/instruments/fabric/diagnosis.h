@@ -42,7 +42,7 @@ struct Suspect {
   Part part = Part::pair;
   Metric metric = Metric::bandwidth;
   Direction direction = Direction::both;
-  std::vector<int> hosts;       ///< one host; for a group several; for a rail none
+  std::vector<int> hosts;       ///< one host; for a pair two; for a group several; for a rail none
   int rail = -1;                ///< the number of the slow rail, or the rail of the slow NIC
   int source = -1, target = -1; ///< PEs of a slow pair
   /// `times`: how many times slower than its peers. `value` and `peers`: the medians of the part
@@ -84,8 +84,8 @@ struct Diagnosis {
 /// medians (Tukey's median polish), so that slow parts do not move the usual value unless they are
 /// more than half. A part is a suspect if its effect exceeds the median of its peers' effects by
 /// more than the noise explains (Criteria). A NIC is judged only if it has at least two partners;
-/// with two hosts, only pairs can be suspects. The latencies of both directions of a pair are
-/// averaged, because a put is complete only when its acknowledgement has come back.
+/// with two hosts and one partner each, only pairs can be suspects. Latencies of both directions of
+/// a pair are averaged: a put is complete only when its acknowledgement has come back.
 /// @param endpoints by PE
 /// @param figures   each ordered pair at most once
 Diagnosis diagnose(const std::vector<Endpoint>& endpoints, const std::vector<PairFigure>& figures,

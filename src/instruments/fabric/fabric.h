@@ -26,9 +26,9 @@ struct Request {
 /// The hosts, NICs and transports of the job, as this instrument names them.
 struct JobMap {
   std::vector<std::string>
-      hosts; ///< unique names: "node7", or "vm node 1" if several hosts have the same name
+      hosts; ///< unique names: "node7"; if hosts share a name, "vm (PE 8)" or "vm node 1"
   std::vector<Endpoint> endpoints; ///< by PE
-  /// By PE: the NIC that carried its data, "mlx5_0"; "" if unknown.
+  /// By PE: the NICs that carried its puts, "mlx5_0, mlx5_1:2"; "" if unknown.
   std::vector<std::string> nics;
   std::vector<std::string> transports; ///< by PE: the transport to the PEs of other hosts, "ibrc"
   /// Whether each host has its own kernel and network, so that its counters count only its own
@@ -67,7 +67,7 @@ struct Result {
   double noise = 0;                ///< Diagnosis::noise of the bandwidth, of the last run
   std::vector<Verdict> slow;
   std::vector<LossVerdict> lossy; ///< empty unless JobMap::own_counters
-  std::vector<Suspect> transient; ///< suspects of all runs
+  std::vector<Suspect> transient; ///< suspects of all runs that were not slow again
   std::vector<CorruptPair> corrupt;
   std::uint64_t verified = 0; ///< measurements whose data was verified and correct
   std::vector<PatternResult> patterns;
@@ -77,7 +77,7 @@ struct Result {
   bool shares_cores = false;
 };
 
-/// Whether both name the same part in the same direction. Values are not compared.
+/// Whether both name the same part, metric and direction. Values are not compared.
 bool is_same(const Suspect& a, const Suspect& b);
 /// Adds the suspects of one run. For a part that is in the list already, counts the run and keeps
 /// the latest values.

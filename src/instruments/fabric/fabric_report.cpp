@@ -110,7 +110,7 @@ void add_nic_rows(const Result& result, std::vector<ResultRow>& rows) {
     }
 }
 
-/// The pairs of PEs of all suspects.
+/// The suspects that are pairs, in both directions.
 std::set<std::pair<int, int>> suspect_pairs(const Result& result) {
   std::set<std::pair<int, int>> pairs;
   const auto add = [&](const Suspect& suspect) {
@@ -404,7 +404,7 @@ bool is_said(const LossVerdict& verdict, const std::vector<Verdict>& slow) {
   });
 }
 
-/// Whether another finding covers this one: a host with a finding about its bandwidth gets none
+/// Whether another finding covers this one: a part with a finding about its bandwidth gets none
 /// about its latency.
 bool is_said(const Verdict& verdict, const std::vector<Verdict>& all) {
   return verdict.suspect.metric == Metric::latency &&

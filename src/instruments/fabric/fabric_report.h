@@ -12,7 +12,7 @@
 
 namespace shmemctl::fabric {
 
-/// The maximum number of rows of ordered pairs. With more pairs, only the suspect pairs have rows.
+/// Up to this number of ordered pairs, all have rows; if there are more, only the suspect pairs.
 inline constexpr std::size_t max_pair_rows = 4096;
 
 /// Rows "fabric-nic" (for each PE, sending and receiving: the time of a message over its pairs),

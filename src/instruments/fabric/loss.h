@@ -31,9 +31,9 @@ inline constexpr double lossy_share = 0.002, lossy_times = 4;
 std::vector<LossyHost> find_lossy(const std::vector<Endpoint>& endpoints,
                                   const std::vector<PairFigure>& figures);
 
-/// Measures the pairs of these hosts again (plan_second_measurement()), second_measurements times.
-/// The losses of all these measurements are averaged, because a single one may have too few packets
-/// to lose any.
+/// Measures some pairs of each of these hosts again (plan_second_measurement()),
+/// second_measurements times. The losses of all these measurements are averaged, because a single
+/// one may have too few packets to lose any.
 /// @return the hosts that lose more than lossy_share again, and more than lossy_times the share of
 /// others
 std::vector<LossyHost> confirm_lossy(const std::vector<Endpoint>& endpoints,

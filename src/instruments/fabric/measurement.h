@@ -62,8 +62,8 @@ public:
   /// @return on PE 0 both directions of each pair; empty elsewhere
   std::vector<PairFigure> run(const PartnerOf& partner_of, int rounds);
 
-  /// In each round, all PEs put at the same time for four slots, each PE to its targets in turn.
-  /// All senders write to the same memory of a target, so the data is not verified.
+  /// In each round, all PEs that have targets put at the same time, to one target after the other,
+  /// for four slots. All senders write to the same memory of a target, so the data is not verified.
   /// @return on PE 0, by round and PE: the rate at which the PE sent in GB/s; empty elsewhere
   std::vector<std::vector<double>>
   run_flows(const std::function<std::vector<int>(int pe, int round)>& targets_of, int rounds);

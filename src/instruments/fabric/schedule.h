@@ -64,8 +64,8 @@ struct Effort {
 inline constexpr double default_budget_s = 120;
 inline constexpr double quick_budget_s = 20;
 
-/// Chooses slots that fit the budget, of at most 50 ms (10 ms if quick). If one pass takes little
-/// of the budget there are several passes, because repetition tells noise from a slow link.
+/// Chooses slots that fit the budget, of 0.5 to 50 ms (10 ms if quick). If one pass takes little of
+/// the budget there are several passes, because repetition tells noise from a slow link.
 Effort effort_for(int rounds, double budget_s, bool quick);
 /// The link time of this effort: slots and latency parts of all rounds and passes.
 double link_time_s(const Effort& effort, int rounds);

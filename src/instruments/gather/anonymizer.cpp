@@ -189,8 +189,8 @@ std::array<std::uint8_t, 16> Anonymizer::gid(const Bytes16& gid) {
   }
   if (high >> 56 == 0xff) // multicast
     return result;
-  // fe80::/10 and fec0::/10 are kept whole if the other bits of this half are 0, otherwise only the
-  // prefix is kept, as for fc00::/7.
+  // Of fe80::/10 and fec0::/10 the upper 64 bits are kept if all but the prefix are 0, otherwise
+  // only the prefix, as for fc00::/7.
   const bool plain = (high & 0x003fffffffffffffU) == 0;
   const int kept = high >> 54 == 0x3fa || high >> 54 == 0x3fb ? (plain ? 64 : 10)
                    : high >> 57 == 0x7e                       ? 8
@@ -250,7 +250,7 @@ private:
     return end - from;
   }
 
-  /// Replaces a whole UUID, or one of any length behind "GPU-" or "MIG-": "GPU-5a1c...".
+  /// Replaces a UUID, or its first 4 or more digits behind "GPU-" or "MIG-": "GPU-5a1c...".
   bool replace_uuid() {
     static constexpr std::size_t groups[] = {8, 4, 4, 4, 12};
     std::size_t place = at_;

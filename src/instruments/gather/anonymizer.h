@@ -32,10 +32,10 @@ public:
   /// paths of every machine (cuda, lib) are kept.
   void add_user(const std::string& name);
 
-  /// Replaces names and addresses of all types in any text. Version numbers may look like IPv4
-  /// addresses, so four numbers that follow a word, a version or a path are not replaced.
+  /// Replaces names and addresses of all types in any text. Versions may look like IPv4 addresses,
+  /// so a dotted quad after "version" or "/", or joined to text by ".", "-" or "+", is kept.
   std::string text(std::string_view text);
-  /// Replaces names, MAC addresses and UUIDs in a file name or path.
+  /// As text(), for a file name or path, but keeps IPv4 addresses: versions look like them.
   std::string path(std::string_view path);
 
   std::uint32_t ipv4(std::uint32_t address);
@@ -63,7 +63,7 @@ private:
   std::set<std::size_t> name_sizes_;
   int hosts_ = 0, users_ = 0;
   std::map<std::string, unsigned> nibbles_;
-  std::map<std::uint32_t, std::uint32_t> networks_; ///< first halves of public IPv4 addresses
+  std::map<std::uint32_t, std::uint32_t> networks_; ///< number of each /16 of public addresses
 };
 
 } // namespace shmemctl::gather

@@ -23,8 +23,8 @@ namespace shmemctl::gather {
 struct LiveResults {
   Environment environment;                   ///< environment variables for doctor
   std::map<std::string, CheckResult> checks; ///< doctor's checks, by their id
-  Findings findings;                         ///< findings of inspect
-  std::set<std::string> finding_ids;         ///< ids of all findings of inspect
+  Findings findings;                         ///< inspect's findings with an id in finding_ids
+  std::set<std::string> finding_ids;         ///< ids whose findings differ from those of the files
 };
 
 struct GatherRequest {

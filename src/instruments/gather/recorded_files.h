@@ -14,9 +14,9 @@ enum class Treatment {
   lines,          ///< lines that begin with a word of `keep`; no file if there are none
   presence,       ///< only that the path exists: an empty file, or the folder
   link,           ///< the target path of a link, without the target itself
-  descriptor,     ///< only that the path exists, for sockets and for devices that communicate
+  descriptor,     ///< as link, if it is a socket or a device that communicates; else nothing
   first_word,     ///< only its first word
-  command,        ///< the program's name and the number of its arguments
+  command,        ///< program name and number of arguments; with names kept, the whole file
   environment,    ///< variables that recorded_variable() names
   kernel_command, ///< parameters of the kernel's command line that `keep` names
   mounts,         ///< lines about memory, huge pages and control groups
@@ -28,9 +28,9 @@ enum class Treatment {
 
 /// A row of the allow-list.
 struct RecordedFiles {
-  /// A path, in which * matches any text within one name. {pid} stands for processes that have a
-  /// communication library mapped, {child} for these and the processes that they have started,
-  /// {libraries} for the folders of the loader.
+  /// A path, in which * matches any text within one name, ? one character. {pid} stands for
+  /// processes that have a communication library mapped, {child} for these and the processes that
+  /// they have started, {libraries} for the folders of the loader.
   const char* path;
   Treatment treatment = Treatment::text;
   const char* keep = ""; ///< beginnings, separated by |

@@ -31,7 +31,7 @@ public:
   /// Paths that are missing in the tree because read_archive() would not accept them.
   const std::vector<std::string>& left_out() const { return left_out_; }
   const FileTree& tree() const { return tree_; }
-  /// Number of processes of jobs.
+  /// Number of processes that have a communication library mapped: they are recorded.
   std::size_t processes() const { return pids_.size(); }
 
   std::string text(std::string_view text) {

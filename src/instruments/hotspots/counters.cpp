@@ -31,7 +31,7 @@ CounterText no_value(std::string problem) {
   return {std::nullopt, std::move(problem)};
 }
 
-/// Whether a driver may use this name: ethtool's own are up to 32 characters.
+/// Whether a driver may use this name: up to 64 characters, though ethtool's own have up to 32.
 bool is_counter_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) { return c > ' ' && c < 127; });
@@ -121,8 +121,8 @@ std::vector<NamedCounter> read_ethtool(const std::string& netdev) {
   std::memcpy(&count, sets.tail(), sizeof count);
   if (count == 0 || count > max_statistics)
     return counters;
-  // The number of counters may have grown since it was read: reserve twice as many, and use the
-  // number that was filled in.
+  // The number of counters may have grown since it was read: there is memory for twice as many, and
+  // if it differs from `count`, none is returned.
   Room<ethtool_gstrings> names(std::size_t{2} * count * ETH_GSTRING_LEN);
   names->cmd = ETHTOOL_GSTRINGS;
   names->string_set = ETH_SS_STATS;

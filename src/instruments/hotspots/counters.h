@@ -43,7 +43,7 @@ struct CounterStep {
 /// bits and saturate) gives no increment.
 CounterStep counter_step(const std::string& counter, std::uint64_t before, std::uint64_t after);
 
-/// The number of bytes that one count stands for: 4 for port_xmit_data_bytes.
+/// Bytes of one count of the device: 4 for port_xmit_data_bytes, port_rcv_data_bytes; others: 1.
 std::uint64_t counter_step_bytes(const std::string& counter);
 
 enum class WireDirection { sent, received };

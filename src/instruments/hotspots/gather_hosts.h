@@ -16,7 +16,7 @@ namespace shmemctl {
 /// Maximum length of one PE's message: every PE gathers that many bytes from every PE, so it is 16
 /// MiB divided by the number of PEs, clamped to 4 KiB ... 1 MiB.
 std::size_t max_part_bytes(int n_pes);
-/// The object with key "totals", of about `max_bytes`: the least informative counters are omitted.
+/// JSON text of `object` with "totals" added; omits counters to stay within about `max_bytes`.
 std::string with_totals(nlohmann::json object, const NodeTotals& totals, std::size_t max_bytes);
 /// The Error for a message of a PE of that host that cannot be parsed.
 Error bad_part(const std::string& host);

@@ -357,7 +357,7 @@ void add_signs(const Hotspots& hotspots, const NicThresholds& thresholds, Findin
     }
 }
 
-/// A port that is down carries nothing: its counters are not needed.
+/// A finding for each port with an unknown rate or another counter without a value.
 void add_unavailable(const Hotspots& hotspots, Findings& findings) {
   for (const PortLoad& load : hotspots.loads) {
     std::vector<std::string> texts;

@@ -25,11 +25,11 @@ struct UnavailableCounter {
 struct Hotspots {
   std::vector<PortLoad> loads;
   std::vector<LoadGroup> groups;
-  std::vector<CounterSign> signs; ///< signs of the thresholds that were passed
+  std::vector<CounterSign> signs; ///< changes beyond the thresholds
   std::vector<UnavailableCounter> unavailable;
 };
 
-/// The loads and signs of one host. Groups are not judged yet, and `pes` are empty.
+/// The loads and signs of one host. Groups are not judged yet, and the loads' `pes` are empty.
 Hotspots read_hotspots(const NodeTotals& totals, const std::string& host,
                        const NicThresholds& thresholds);
 /// Merges another host's verdict; call judge_groups() afterwards.
@@ -41,8 +41,8 @@ void judge_groups(Hotspots& hotspots, const OutlierSettings& settings);
 void attribute(Hotspots& hotspots, const std::string& host, const Node& node,
                const Mapping& mapping);
 
-/// nic-hotspot-measured, nic-congested, nic-lossy, link-flapping, counters-unavailable: at most one
-/// finding per port and id, in port order.
+/// nic-hotspot-measured or receive-side-narrow, link-flapping, nic-lossy, nic-congested,
+/// counters-unavailable: at most one finding per port and id; for each id in port order.
 Findings hotspot_findings(const Hotspots& hotspots, const NicThresholds& thresholds);
 
 /// Keys `ports`, `groups`, `signs`, `unavailable` of the report's `hotspots`.

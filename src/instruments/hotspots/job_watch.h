@@ -18,8 +18,8 @@ struct PortClaim {
   NicTraffic traffic;
 };
 
-/// `traffic-elsewhere` for each port whose counters moved less than `claims` say: the transport
-/// silently used another path. A port without byte counters gives no finding.
+/// `traffic-elsewhere` for each port and direction whose counters show less than `claims` say: the
+/// transport silently used another path. A port without byte counters gives no finding.
 Findings judge_claims(const std::vector<HostTotals>& hosts, const std::vector<PortClaim>& claims);
 
 /// What one PE reports to PE 0.

@@ -128,7 +128,7 @@ void fill_rate(const PortTotals& totals, const Source& source, const CounterTota
     load.link_share = *load.GBps / (*totals.port.link_Gbps / 8);
   if (bytes.peak_per_s) {
     load.peak_GBps = std::max(*bytes.peak_per_s / bytes_per_GB, *load.GBps);
-    // the rate of a short interval is inexact; it must not exceed the total
+    // the rate of a short interval is inexact; it must not exceed the link's rate
     if (totals.port.link_Gbps)
       load.peak_GBps = std::min(*load.peak_GBps, std::max(*totals.port.link_Gbps / 8, *load.GBps));
   }
@@ -239,7 +239,7 @@ Usual usual_of(const std::vector<double>& values) {
   return {median(values), median_deviation(values)};
 }
 
-/// How far above the median a port must be.
+/// How far from the median an outlier must be.
 double min_distance(const LoadGroup& group, const PortLoad& load, const Usual& usual,
                     const OutlierSettings& settings) {
   double least =
@@ -286,7 +286,7 @@ void judge(LoadGroup& group, const std::vector<PortLoad>& loads, const OutlierSe
   }
 }
 
-/// Splits the ports into those whose load is known in the group's unit, and the rest.
+/// Chooses the group's unit; splits the ports into those whose load is known in it, and the rest.
 void choose_unit(LoadGroup& group, const std::vector<PortLoad>& loads,
                  const std::vector<std::size_t>& ports) {
   const auto known = [&](auto member) {

@@ -10,7 +10,7 @@
 
 namespace shmemctl {
 
-/// One direction of one port. A rate is set only if the counter is plausible.
+/// One direction of one port. GBps is set only if the counter is plausible.
 struct DirectionLoad {
   std::optional<std::uint64_t> bytes;
   std::optional<double> GBps, peak_GBps;
@@ -35,7 +35,7 @@ struct PortLoad {
   std::string link_reason;
   double window_s = 0;
   DirectionLoad sent, received;
-  std::vector<int> pes; ///< PEs that use the port, by the mapping
+  std::vector<int> pes; ///< PEs that use the port, by the mapping or their transports
   /// Why the PEs are not known; "" if they are.
   std::string pes_reason = "no mapping was asked for";
   std::vector<PeBytes> moved_by; ///< by PE, if the job's transports report it
@@ -53,25 +53,25 @@ struct PortLoad {
 /// Computed from the best available counters: the physical port's bytes (`ethtool -S`), the port's
 /// data, the device's own bytes (EFA, bnxt_re), or, for NICs without hardware RDMA, the interface's
 /// bytes. A counter is rejected and gives no rate if it exceeds the link rate, stands still while
-/// packets are counted, counts more bytes than the packets can hold, or was read twice within the
-/// driver's refresh interval.
+/// packets are counted, counts more bytes than the packets can hold, misses packets of Soft-RoCE,
+/// or was read twice within the driver's refresh interval.
 PortLoad load_of(const PortTotals& totals, const std::string& host);
 std::vector<PortLoad> loads_of(const NodeTotals& totals, const std::string& host);
 
-/// Upper bound of the bytes that a port transferred, payload and headers.
+/// Upper bound of the payload that a port transferred; byte counters count headers as well.
 struct MovedBytes {
   std::uint64_t at_most = 0;
   std::string by; ///< the counter that the value was read from
 };
-/// Read from the best available counter: the port's data, the device's own bytes (EFA), Soft-RoCE's
-/// packets (at most 4 KiB of payload each), and, except for hardware RDMA, which bypasses it, the
-/// interface's bytes. Empty if there is none of them.
+/// Read from the best available counter: the port's data, the device's own bytes (EFA, bnxt_re),
+/// Soft-RoCE's packets (at most 4 KiB of payload each), and, except for hardware RDMA, which
+/// bypasses it, the interface's bytes. Empty if there is none of them.
 std::optional<MovedBytes> moved_bytes(const PortTotals& totals, WireDirection direction);
 
 /// Whether a counter of that name may measure the load of a port: bytes or packets.
 bool is_load_counter(const std::string& counter);
 
-/// When a load is an outlier: all of these conditions must hold.
+/// When a load is an outlier: all conditions that apply must hold.
 struct OutlierSettings {
   double mads = 3.5;          ///< multiples of 1.4826 * MAD above the median
   double link_share = 0.1;    ///< excess over the median as a share of the link rate
@@ -89,7 +89,7 @@ OutlierSettings over_a_job(OutlierSettings settings);
 struct LoadGroup {
   std::string kind, name; ///< the host of a node, the index of a rail
   WireDirection direction = WireDirection::sent;
-  bool packets = false;             ///< loads are packets/s, because a port has no byte rate
+  bool packets = false;             ///< packets/s, because more ports have them than GB/s
   std::vector<std::size_t> members; ///< indices of the loads
   std::vector<std::size_t> unknown; ///< ports of the group that cannot be compared
   double median = 0, mad = 0;       ///< GB/s or packets/s; mad: 1.4826 * median distance

@@ -123,8 +123,8 @@ std::vector<MeasuredPort> measured_ports(const Sysroot& sysroot, const Node& nod
 
 namespace {
 
-/// A selection of the hundreds of driver statistics: the physical port's, pause and discards.
-/// Per-queue numbers say nothing about a link, and shares of the last second are not counts.
+/// A selection of the hundreds of driver statistics: physical port, pause, discards, ECN, CRC,
+/// PCIe. Per-queue numbers say nothing about a link, and shares of the last second are not counts.
 bool is_of_the_link(const std::string& name) {
   static constexpr std::array<std::string_view, 8> words = {"_phy",   "pause", "discard", "_prio",
                                                             "marked", "pci",   "crc",     "missed"};

@@ -31,7 +31,7 @@ struct MeasuredPort {
   bool software = false; ///< Soft-RoCE or siw: carried by the network interface; its reported rate
                          ///< is meaningless
   bool fabric = false;   ///< one of the ports for compute traffic (fabric_ports())
-  int rail = -1;         ///< index among these on its node
+  int rail = -1;         ///< index among the fabric ports of its node
   Fact<double> link_Gbps;
   Fact<int> numa;
   double lifespan_s = 0; ///< how old the values that the driver returns may be
@@ -61,7 +61,7 @@ enum class SampleDepth {
 enum class KeepFiles { open, closed };
 
 /// Keeps the counters' files open and rereads them, or opens them each time. A file that cannot be
-/// read is skipped and retried the next time: a device may disappear and come back.
+/// read gives no value and is retried the next time: a device may disappear and come back.
 ///
 /// The numbers of `ethtool -S` come from the kernel on a live machine, and from the file
 /// `ethtool-S/<interface>` below the root of a recorded one, if it exists.

@@ -10,7 +10,7 @@
 
 namespace shmemctl {
 
-/// One line of the thresholds file: more than `limit` in `per_s` seconds is a finding.
+/// A rule of the thresholds file: more than `limit` in `per_s` seconds is a finding (see breaks()).
 struct CounterRule {
   std::string counter; ///< may contain one *
   double limit = 0;

@@ -69,8 +69,8 @@ enum class CounterDetail {
   none
 };
 
-/// In a compact form, because most counters of a healthy NIC do not change, and the ports of a host
-/// have the same counters.
+/// The totals in a compact form: most counters of a healthy NIC do not change, and the ports of a
+/// host have the same counters.
 nlohmann::json totals_json(const NodeTotals& totals, CounterDetail detail);
 
 /// The most detailed level that fits into that many bytes of text; `none` if nothing does.

@@ -17,7 +17,7 @@ namespace shmemctl {
 namespace {
 
 constexpr double all_counters_s =
-    1; ///< how often all counters are read, some of which are expensive
+    1; ///< interval at which all counters are read, some of which are expensive
 
 double thread_cpu_s() {
   std::timespec time{};

@@ -30,7 +30,7 @@ public:
   void sample(SampleDepth depth);
   /// Samples the load counters; once a second all counters.
   void sample();
-  /// Starts an interval: interval() is the time since the sample before this call.
+  /// Starts an interval: interval() has the totals since the last sample before this call.
   void begin_interval() { interval_ = totals_.from_here(); }
   const NodeTotals& totals() const { return totals_; }
   /// Only after begin_interval().

@@ -22,7 +22,7 @@ bool is_compiler(std::string_view name) {
   return names.count(name) != 0;
 }
 
-/// The wait of the first thread, which stands for the process.
+/// The wait of the first thread that is not runnable, which stands for the process.
 std::string wait_of(const Process& process) {
   for (const Thread& thread : process.threads) {
     if (thread.state == 'R')
@@ -211,9 +211,9 @@ bool sleeps_for_a_message(const Activity& activity) {
   return calls.count(first) != 0 || functions.count(first) != 0;
 }
 
-/// Judges two ranks of which one sleeps with an idle GPU while the other is busy. No verdict if the
-/// sleeping rank waits for a message, because it may be waiting for the other one. Returns whether
-/// it has set a verdict.
+/// Judges two ranks of which one sleeps with an idle GPU while the other runs. No verdict if the
+/// sleeping rank waits for a message and the other has no busy GPU: it may wait for the other one.
+/// Returns whether it has set a verdict.
 bool judge_pair(JobVerdict& job, const Members& waiting, const Members& running) {
   if (waiting.size() != 1 || running.size() != 1)
     return false;

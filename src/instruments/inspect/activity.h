@@ -15,10 +15,10 @@
 namespace shmemctl::inspect {
 
 enum class Doing {
-  runs,     ///< a thread of the process has a CPU: it computes, or polls
+  runs,     ///< it used at least 0.5 CPUs while watched; if not watched, a thread is runnable
   compiles, ///< a descendant of the process is a compiler
-  waits,    ///< all its threads sleep
-  blocked,  ///< in a system call that no signal interrupts (state D)
+  waits,    ///< none of the other states: its threads sleep most of the time
+  blocked,  ///< a thread is in a system call that no signal interrupts (state D)
   stopped,  ///< by a signal or a debugger
   ended     ///< its parent has not collected its exit status
 };
@@ -27,15 +27,15 @@ const char* to_string(Doing doing);
 
 struct Activity {
   Doing doing = Doing::waits;
-  std::string wait;           ///< "futex (futex_wait_queue)"; "" if it does not wait
-  std::optional<double> cpus; ///< CPUs that it used while it was watched
+  std::string wait;           ///< "futex (futex_wait_queue)"; "" if it does not wait, or unknown
+  std::optional<double> cpus; ///< average number of CPUs that it used while watched
   std::vector<std::pair<int, std::string>> compilers; ///< PID and name
-  /// How busy its kernels keep the GPU that it uses most, in percent; empty if unknown.
+  /// How busy its kernels keep the GPU on which it uses most memory, in percent; empty if unknown.
   std::optional<unsigned> gpu_busy_percent = std::nullopt;
   /// The process has a context on a GPU, but the driver does not report how busy its kernels keep
   /// that GPU.
   bool gpu_without_sample = false;
-  /// Whether its NIC ports or the NVLinks of its GPU carried data in the window; empty if unknown.
+  /// Whether its NIC ports and the NVLinks of its GPU carried over 1 MB/s; empty if unknown.
   std::optional<bool> moves_data = std::nullopt;
 };
 
@@ -43,11 +43,11 @@ struct Activity {
 using ProcessTable = std::map<int, ProcessStat>;
 ProcessTable read_process_table(const Sysroot& sysroot);
 
-/// @param cpus number of CPUs that the process used while it was watched; empty if it was read only
-/// once
+/// @param cpus average number of CPUs that the process used while it was watched; empty if unknown,
+/// such as on a recorded tree
 Activity activity_of(const Process& process, const ProcessTable& all, std::optional<double> cpus);
 
-/// One process of a job on this node.
+/// One inspected process of this node; one without a rank belongs to no job.
 struct Member {
   const Process* process = nullptr;
   std::optional<Rank> rank;
@@ -56,7 +56,7 @@ struct Member {
 
 /// A rank of a job as a value that can be sent to another node.
 struct JobMember {
-  std::string host; ///< "" on one node alone
+  std::string host; ///< "" if only this node is inspected
   std::string job;  ///< "SLURM_JOB_ID 4711", "children of PID 12"
   int pid = 0;
   std::string program;
@@ -66,8 +66,8 @@ struct JobMember {
 };
 void serialize(Archive& archive, JobMember& member);
 
-/// The members that are ranks. A child that has its parent's rank (such as a data loader) is not
-/// one.
+/// The members that have a rank. Left out is a child with the rank of its parent, such as a data
+/// loader.
 std::vector<JobMember> job_members(const std::vector<Member>& members);
 
 /// A job, that is, processes that a launcher started together, and the rank that the others wait
@@ -77,10 +77,10 @@ struct JobVerdict {
   std::vector<int> pids;
   std::vector<std::pair<std::string, int>> places; ///< host and PID of each
   std::string verdict;                             ///< one sentence
-  std::optional<int> awaited;                      ///< PID
+  std::optional<int> awaited;                      ///< PID of the rank that is waited for
   std::optional<int> awaited_rank;
-  std::string awaited_host;  ///< "" on one node alone
-  bool rank_missing = false; ///< the verdict names a local rank that is not running
+  std::string awaited_host;  ///< "" if only this node is inspected
+  bool rank_missing = false; ///< the verdict names a local rank that has no process here
   bool guess = false;        ///< the verdict is a guess
 };
 

@@ -59,7 +59,7 @@ constexpr Range ranges[] = {
 /// Two settings of which one cancels the effect of the other.
 struct Contradiction {
   const char* first;
-  const char* first_value; ///< "*": any value; "on": not 0, n, no, f, false
+  const char* first_value; ///< "*": not empty; "on": not empty, 0, n, no, f, false, off; or a word
   const char* second;
   const char* second_value;
   const char* effect;
@@ -93,9 +93,9 @@ bool is_of_installation(std::string_view name) {
 }
 
 /// The spellings of a variable that a library's texts may contain, the longest first. NVSHMEM and
-/// NCCL contain the whole name or the name without its prefix. UCX and libfabric compose names from
-/// parts in tables and of providers, so any end of the name may be a text; those of libfabric are
-/// in lower case.
+/// NCCL contain the whole name or the name without its prefix. UCX composes names from prefixes and
+/// fields of tables, libfabric from names of providers and parameters (in lower case), so any end
+/// of the name may be a text.
 std::vector<std::string> spellings(std::string_view name, Family family) {
   std::vector<std::string> names = {std::string(name)};
   const bool tables = family == Family::ucx || family == Family::libfabric;
@@ -123,7 +123,7 @@ std::vector<std::string> known_names(const Libraries& libraries, const Prefix& p
     if (library->kind->family != prefix.family)
       continue;
     for (const std::string& text : split(library->names, '\0')) {
-      if (!starts_with(text, "\x01")) // only the end of a text, which may be a sentence
+      if (!starts_with(text, "\x01")) // only an end of a text, perhaps of a sentence
         continue;
       const std::string each = text.substr(1);
       if (starts_with(each, prefix.text))

@@ -19,7 +19,7 @@ struct Variable {
   std::string note;        ///< why the variable is unchecked
 };
 
-/// Judges the variables that have a prefix of one of these libraries; ordered by name.
+/// Judges the variables that begin with NVSHMEM_, NCCL_, UCX_, FI_ or OMPI_; ordered by name.
 std::vector<Variable> judge_environment(const std::map<std::string, std::string>& environment,
                                         const Libraries& libraries);
 

@@ -32,8 +32,8 @@ struct DrivenGpu {
 };
 
 struct GpuProcesses {
-  std::vector<DrivenGpu> gpus; ///< by index
-  bool known = false;          ///< whether the driver was asked, or a recording contains the answer
+  std::vector<DrivenGpu> gpus; ///< ordered by index
+  bool known = false;          ///< whether the driver or a recording lists the GPUs
   std::vector<Skipped> skipped;
 };
 
@@ -58,7 +58,7 @@ std::optional<int> visible_index(const std::string* visible, const DrivenGpu& gp
 
 /// A GPU that one process uses.
 struct GpuUse {
-  int index = 0; ///< physical
+  int index = 0; ///< physical: NVML's index
   PciAddress address;
   std::optional<int> visible_index; ///< empty: unknown
   std::optional<std::uint64_t> used_bytes;
@@ -66,9 +66,9 @@ struct GpuUse {
   std::string source; ///< "NVML", "/dev/nvidia3"
 };
 
-/// The GPUs on which, according to the driver, a process has a context, the one with most memory
-/// first. If the driver reports none for the process: the only /dev/nvidiaN that it has open,
-/// identified by the minor numbers in /proc/driver/nvidia/gpus.
+/// The GPUs on which, according to the driver, a process has a context, first the one on which it
+/// uses most memory. If the driver reports none: the GPU of /dev/nvidiaN, if the process has
+/// exactly one of these files open, identified by the minor numbers in /proc/driver/nvidia/gpus.
 std::vector<GpuUse> gpus_of(const Sysroot& sysroot, const Process& process,
                             const GpuProcesses& gpus);
 

@@ -60,8 +60,8 @@ private:
   std::vector<Group> groups_;
 };
 
-/// The number of CPUs that a process used between two readings; empty if the PID now belongs to
-/// another process.
+/// The average number of CPUs that a process used between two readings; empty if a reading lacks
+/// it, or if the PID now belongs to another process.
 std::optional<double> cpus_between(const ProcessTable& before, const ProcessTable& after, int pid,
                                    double seconds) {
   const auto then = before.find(pid), now = after.find(pid);

@@ -26,7 +26,7 @@ namespace shmemctl::inspect {
 struct Selection {
   std::vector<int> pids;
   std::optional<unsigned> user;
-  std::vector<int> but = {}; ///< processes to leave out: the PEs of the inspecting job itself
+  std::vector<int> but = {}; ///< PEs of the inspecting job, left out unless `pids` names them
 };
 
 struct Inspected {

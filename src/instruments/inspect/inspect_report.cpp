@@ -85,8 +85,8 @@ json activity_json(const Inspected& inspected) {
   return object;
 }
 
-/// One row for all queue pairs of the same kind on the same port, because a process may have
-/// thousands.
+/// One row for all queue pairs of the same type and state on the same port, because a process may
+/// have thousands.
 json queue_pairs_json(const RdmaUse& use) {
   using Key = std::tuple<std::string, int, std::string, std::string>;
   std::map<Key, json> rows;

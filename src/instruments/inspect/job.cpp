@@ -34,7 +34,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The findings of all hosts; equal findings are merged.
+/// The findings of all hosts; those that differ only in their subject are merged.
 Findings joined_findings(const std::vector<HostInspection>& hosts) {
   struct Group {
     Finding finding;

@@ -33,7 +33,7 @@ HostInspection host_inspection(const Inspection& inspection, const nlohmann::jso
 /// The combined results of all nodes.
 struct JobInspection {
   nlohmann::json processes; ///< each with its `host`, and the verdicts on the whole job
-  Findings findings; ///< equal findings of several hosts are one, whose subject names the hosts
+  Findings findings; ///< merged if only their subjects differ; subjects name the hosts
   std::vector<NicCounter> counters;
 };
 /// Combines the results of the hosts and judges the job. Throws Error (unavailable) for a part
@@ -51,7 +51,7 @@ std::vector<InspectingPe> gather_pes(Bootstrap& bootstrap, const InspectingPe& o
                                      const Deadline& deadline);
 /// Whether `pe` is the first PE on its machine and so inspects it; the other PEs only wait.
 bool looks(const std::vector<InspectingPe>& pes, int pe);
-/// PIDs of the PEs on this machine, which are not inspected.
+/// PIDs of the PEs on the machine of `pe`, with its own: these are not inspected.
 std::vector<int> pids_beside(const std::vector<InspectingPe>& pes, int pe);
 int machine_count(const std::vector<InspectingPe>& pes);
 

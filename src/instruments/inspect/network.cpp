@@ -215,7 +215,7 @@ Spread spread_of(const std::vector<PortLoad>& loads,
   return spread;
 }
 
-/// Adds a finding if data is sent over several ports but received by only one.
+/// Adds a finding if data is sent over several ports but received nearly only by one.
 void find_narrow_receive(const std::vector<PortLoad>& loads, double window_s, Findings& findings) {
   const Spread sent = spread_of(loads, &PortLoad::sent_bytes),
                received = spread_of(loads, &PortLoad::received_bytes);
@@ -237,7 +237,7 @@ void find_narrow_receive(const std::vector<PortLoad>& loads, double window_s, Fi
        "nodes"});
 }
 
-/// Adds a finding if all ranks use the same device.
+/// Adds a finding if all processes that use RDMA use one device, though several are active.
 void find_one_opened(const std::vector<NetworkUser>& users, const std::vector<PortLoad>& loads,
                      Findings& findings) {
   std::set<std::string> active, used;

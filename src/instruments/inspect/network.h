@@ -24,7 +24,7 @@ struct PortBytes {
 };
 
 /// Reads the RDMA ports in /sys/class/infiniband and the interfaces in /proc/net/dev, except lo.
-/// @param pid process whose network namespace is read; 0 means our own
+/// @param pid process of whose network namespace the interfaces are read; 0 means our own
 std::vector<PortBytes> read_port_bytes(const Sysroot& sysroot, int pid);
 
 /// The bytes that a port carried between two readings.
@@ -32,7 +32,7 @@ struct PortLoad {
   std::string device;
   int port = 1;
   bool rdma = false, active = false;
-  std::optional<std::uint64_t> sent_bytes, received_bytes; ///< empty if a counter was reset
+  std::optional<std::uint64_t> sent_bytes, received_bytes; ///< empty: counter missing, or reset
   /// The counters when the window began.
   std::optional<std::uint64_t> sent_before = std::nullopt, received_before = std::nullopt;
 };
@@ -46,7 +46,7 @@ std::vector<std::string> open_rdma_devices(const Sysroot& sysroot, const Process
 struct NetworkUser {
   const Process* process = nullptr;
   const Libraries* libraries = nullptr;
-  std::vector<std::string> rdma_devices; ///< open
+  std::vector<std::string> rdma_devices; ///< open, or with queue pairs
   const RdmaUse* rdma = nullptr;         ///< nullptr if the kernel's list of resources is unknown
 };
 

@@ -135,7 +135,7 @@ bool has_kind_of(const Libraries& libraries, std::string_view id) {
                      [id](const auto& library) { return library->kind->id == id; });
 }
 
-/// A user whose GPUs and ports are in the node.
+/// A process, with those of its GPUs and ports that are in the Node.
 struct Placed {
   const PathUser* user = nullptr;
   std::vector<UsedPort> ports;

@@ -74,7 +74,7 @@ std::optional<std::pair<Address, std::string>> parse_address(std::string_view te
   if (!port || *port > 65535)
     return std::nullopt;
   const bool is_v4 = colon == 8;
-  // An IPv4 address in an IPv6 socket.
+  // The prefix of an IPv4 address in an IPv6 socket.
   static constexpr std::array<unsigned char, 12> mapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255};
   const bool is_mapped = !is_v4 && std::equal(mapped.begin(), mapped.end(), bytes.begin());
   const unsigned char* first = bytes.data() + (is_mapped ? mapped.size() : 0);

@@ -14,7 +14,7 @@
 
 namespace shmemctl::inspect {
 
-// The names for library files, which are used whether or not a process has mapped them.
+// These names describe library files, whether or not a process has mapped them.
 using libraries::Family;
 using libraries::leading_version;
 using libraries::Libraries;
@@ -57,7 +57,7 @@ struct TcpConnection {
   std::uint64_t inode = 0;
   /// Payload since the connection was made; empty if the kernel was not asked.
   std::optional<std::uint64_t> acknowledged_bytes = std::nullopt, received_bytes = std::nullopt;
-  /// Values in the window; empty without one.
+  /// The same for the time that was watched; empty if nothing was.
   std::optional<std::uint64_t> window_acknowledged_bytes = std::nullopt,
                                window_received_bytes = std::nullopt;
 };
@@ -70,7 +70,7 @@ struct Thread {
   char state = '?';
   std::uint64_t cpu_ticks = 0;
   std::string wchan;               ///< the kernel function in which it sleeps; "" if unknown
-  std::optional<long> system_call; ///< number of the system call; empty if the process runs or the
+  std::optional<long> system_call; ///< number of the system call; empty if the thread runs or the
                                    ///< number is not readable
 };
 
@@ -92,7 +92,7 @@ struct Process {
   std::optional<std::vector<MappedFile>> maps;
   std::string limits;                            ///< the text of /proc/PID/limits
   std::map<std::string, std::string> namespaces; ///< "net" -> "net:[4026531840]"
-  std::vector<OpenFile> devices;      ///< open devices: in /dev/infiniband, /dev/nvidia*, /dev/kfd
+  std::vector<OpenFile> devices;      ///< /dev/infiniband/*, nvidia*, kfd and gdrdrv that are open
   std::vector<std::uint64_t> sockets; ///< inodes
   std::vector<TcpConnection> connections; ///< connections of its sockets
   std::vector<Thread> threads;
@@ -112,13 +112,13 @@ std::vector<int> process_ids(const Sysroot& sysroot);
 std::optional<ProcessStat> read_stat(const Sysroot& sysroot, int pid);
 /// Effective user of a process.
 std::optional<unsigned> user_of(const Sysroot& sysroot, int pid);
-/// User ID by name, from /etc/passwd below this root.
+/// User ID of a user's name in /etc/passwd below this root, or of a number as text; else empty.
 std::optional<unsigned> user_id(const Sysroot& sysroot, const std::string& name);
 std::string user_name(const Sysroot& sysroot, unsigned id);
 std::optional<std::vector<MappedFile>> read_maps(const Sysroot& sysroot, int pid);
 
-/// Reads everything about the process; what cannot be read is listed in `skipped`. Empty if the
-/// process has ended meanwhile.
+/// Reads everything about the process; what cannot be read is listed in `skipped`. Empty if there
+/// is no such process, or if it ended meanwhile.
 std::optional<Process> read_process(const Sysroot& sysroot, int pid);
 
 /// The rank of a process, and the launcher's variable that contains it.

@@ -39,7 +39,7 @@ struct RdmaUse {
   std::vector<QueuePair> queue_pairs;
   std::vector<RdmaConnection> connections;
   std::size_t completion_queues = 0, memory_regions = 0;
-  std::uint64_t memory_bytes = 0; ///< bytes of the memory regions
+  std::uint64_t memory_bytes = 0; ///< bytes of the memory regions shorter than 2^48 bytes
 };
 
 /// Kinds of resources; the kernel lists each kind separately.

@@ -23,8 +23,8 @@ std::optional<CpuSet> allowed_cpus_of(const Sysroot& sysroot) {
   return std::nullopt;
 }
 
-/// The CPUs of the control group. A container's limit does not mean that somebody restricted this
-/// process.
+/// The CPUs that the control group allows. A process that may use all of these is not restricted by
+/// anybody but its container.
 std::optional<CpuSet> cpus_of_group(const Sysroot& sysroot) {
   std::string group, group_v1;
   for (const std::string& line : split(sysroot.read("/proc/self/cgroup").value_or(""), '\n')) {
@@ -48,7 +48,7 @@ std::string value_of(const Environment& environment, const std::string& name) {
   return found == environment.end() ? "" : found->second;
 }
 
-/// The GPU of each PE; nothing if a list does not consist of numbers.
+/// The GPU of each PE; nothing if there is no GPU, or if a list has other words than GPU indices.
 std::optional<std::vector<int>> gpus_of_pes(const Environment& environment, int n_gpus, int n_pes) {
   std::vector<int> visible;
   for (int i = 0; i < n_gpus; ++i)

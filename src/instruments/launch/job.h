@@ -40,7 +40,7 @@ public:
   LaunchJob& operator=(const LaunchJob&) = delete;
 
   /// Returns when every process has ended and all output is written. Throws Error (unavailable) if
-  /// stdout or stderr refused output.
+  /// stdout or stderr refused output, except with EPIPE.
   LaunchResult run();
 
 private:

@@ -20,9 +20,9 @@ struct LaunchRequest {
   bool label = false;   ///< prefix each line of output with "[PE] "
   double timeout_s = 0; ///< time limit of the whole job; 0: none
   double grace_s = 3;   ///< between SIGTERM and SIGKILL when the job is ended
-  /// The job continues without PEs that it loses: while PE 0 runs, the job does not end if another
-  /// PE is killed or fails, and PE 0's exit code is the job's. Exit codes 3 and 124 mean that the
-  /// job has failed, and still end it.
+  /// The job continues without PEs that it loses: while PE 0 runs, it does not end if another PE is
+  /// killed or fails. Its exit status is PE 0's; if that is 0, that of the lost PE with the lowest
+  /// number. Exit codes 3 and 124 mean that the job has failed, and still end it.
   bool loss_allowed = false;
   /// An error of shmemctl or its library that several PEs print identically is passed on only once,
   /// unless lines have labels.
@@ -43,27 +43,27 @@ struct PeEnd {
 };
 
 struct LaunchResult {
-  /// 0, or the exit status of the PE that failed first (see LaunchRequest::loss_allowed).
+  /// The first failed PE's (see loss_allowed); 124 if timed_out; 130 if SIGINT ended a PE; or 0.
   int exit_status = 0;
   int first_failed = -1;
   std::vector<PeEnd> ends;  ///< by PE
   bool error_shown = false; ///< a PE's own error was passed on (LaunchRequest::one_error)
   bool timed_out = false;
   std::vector<int> late_pes;  ///< PEs that still ran when the deadline passed
-  std::vector<int> forwarded; ///< signals that were passed on, in order of arrival
+  std::vector<int> forwarded; ///< SIGINT, SIGQUIT, SIGTERM and SIGHUP that were passed on
 };
 
-/// Runs the job: starts the PEs; forwards SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGWINCH;
-/// copies the PEs' output line by line (lines are never mixed); and, if a PE fails, ends every
-/// process of the job, including grandchildren: SIGTERM, then SIGKILL after the grace period. A
-/// second SIGINT sends SIGKILL to all.
-/// PEs die with the launcher, even if it is killed by SIGKILL; a guard process then kills every
-/// other process that has the job's id in its environment (a grandchild that has cleared it
-/// escapes).
-/// Reaps every child of the calling process, which must have only one thread. If stdout refuses
-/// output (a full disk), the job continues without it for a while, so that no PE fails because of
-/// that. Throws Error (usage: no such program; unavailable: fork failed or, at the end, stdout
-/// could not be written).
+/// Runs the job: starts the PEs; forwards SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT,
+/// SIGUSR1, SIGUSR2 and SIGWINCH; copies the PEs' output line by line (lines are never mixed);
+/// and, if a PE fails, at the time limit, after SIGTERM or SIGHUP, or when all have ended, ends
+/// every process of the job, including grandchildren: SIGTERM, then SIGKILL after the grace
+/// period. A second SIGINT sends SIGKILL to all. PEs die with the launcher, even if it is killed
+/// by SIGKILL; a guard process then kills every other process that has the job's id in its
+/// environment (a grandchild that has cleared it escapes). Reaps every child of the calling
+/// process, which must have only one thread. If stdout refuses output (a full disk), the job
+/// continues without it for a while, so that no PE fails because of that. Throws Error (usage:
+/// no such program; unavailable: fork failed or, at the end, stdout or stderr could not be
+/// written).
 LaunchResult launch(const LaunchRequest& request);
 
 /// Starts the rendezvous of the PEs and returns its UniqueId::text().

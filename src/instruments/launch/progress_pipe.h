@@ -15,7 +15,7 @@ inline constexpr const char* progress_variable = "SHMEMCTL_LOCAL_PROGRESS";
 std::string progress_value(int write_end);
 
 /// The pipe that the variable names; programs that this process starts do not inherit it. None if
-/// the descriptor is not that pipe any more.
+/// the variable is not set, or if the descriptor is not that pipe any more.
 FileDescriptor open_progress_pipe(const Environment& environment);
 
 /// Sends one line, or drops it if the pipe is full or has no reader. Thread safe.

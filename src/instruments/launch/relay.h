@@ -90,7 +90,7 @@ public:
   /// Whether to poll descriptor() for POLLIN.
   bool wants_read() const;
   /// Reads once and passes on complete lines; at the end of file, also the rest.
-  /// @return false if nothing was available
+  /// @return false if nothing was available, or at the end of file
   bool read();
   /// Passes on the rest and closes the pipe: from then on the process gets EPIPE.
   void close();
@@ -111,7 +111,7 @@ private:
   std::string kept_;     ///< bytes that are not passed on yet
   std::string tail_;     ///< end of all that was read
   bool in_line_ = false; ///< whether a part of the current line has been passed on
-  /// Whether the last line was omitted as an error that was passed on before.
+  /// Whether the last line was omitted: an error that was passed on before, or its fix.
   bool left_out_ = false;
 };
 

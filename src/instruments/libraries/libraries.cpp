@@ -136,7 +136,7 @@ const LibraryKind* library_kind(std::string_view path) {
   for (const auto& pattern : patterns)
     if (matches_pattern(name, pattern.first))
       return pattern.second;
-  // UCCL's and MORI's extensions have common file names, but folders of their own.
+  // UCCL's extensions have common file names, but a folder of their own.
   if (ends_with(name, ".so") && path.find("/uccl/") != std::string_view::npos)
     return library_kind_of_id("uccl");
   return nullptr;

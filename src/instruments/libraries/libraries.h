@@ -53,7 +53,7 @@ struct LibraryKind {
   bool reads_texts = false; ///< the file's texts are read, for names of variables and versions
 };
 
-/// The kind of a file by its name; null if the name belongs to no kind.
+/// The kind of a file by its name (UCCL's: also by its folder); null if it is of no kind.
 const LibraryKind* library_kind(std::string_view path);
 /// The kind with this id; null if there is none.
 const LibraryKind* library_kind_of_id(std::string_view id);

@@ -15,7 +15,7 @@ namespace {
 
 using Release = std::array<int, 3>;
 
-/// The first release in which NVSHMEM stores IBGDA's RC queue pairs by queue pair and not by PE.
+/// The first NVSHMEM whose RC queue pairs of IBGDA are in another order than in older releases.
 constexpr Release new_qp_layout = {3, 5, 19};
 
 std::string described(const Library& library) {

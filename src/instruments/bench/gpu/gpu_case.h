@@ -53,7 +53,7 @@ protected:
   virtual void set_up() = 0;
   /// Launches the kernel; returns "" or why that failed.
   virtual std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) = 0;
-  /// Called after each launch. control() returns the results of that launch.
+  /// Called after each launch of iterate(). control() returns the results of that launch.
   virtual void launched() {}
   /// How many blocks can be resident at once on this PE's GPU; 0 if unknown. Only used for grids.
   virtual int max_resident_blocks(int device) const {

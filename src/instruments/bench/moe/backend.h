@@ -47,11 +47,11 @@ struct Setup : ExchangeConfig {
 /// its result may be used; the other times are parts of it.
 struct Times {
   double total_us = 0;
-  double counts_us = 0;  ///< until every row's destination is known, with the exchange of counts
+  double counts_us = 0;  ///< until rows may be sent (counts are exchanged, or else ranks are ready)
   double arrival_us = 0; ///< the part of the wait until the last rank had entered
-  /// The time after that. For a low-latency dispatch it is counted for each source rank, from when
-  /// that rank was known to have begun (or from the start of the wait) until its last row had
-  /// arrived; this is the longest of these times.
+  /// The rest of total_us after counts_us. For a low-latency dispatch it is counted for each source
+  /// rank, from when that rank was known to have begun (or from the start of the wait) until its
+  /// last row had arrived; this is the longest of these times.
   double transfer_us = 0;
   /// By rank: the time from the start of the wait until that rank's data had arrived.
   std::vector<double> wait_us;
@@ -79,7 +79,7 @@ public:
   /// As poison(), for the memory of the plan, if that is separate from the rows. Called before a
   /// dispatch that makes a new plan; a cached dispatch and a combine need the last plan.
   virtual void poison_plan() {}
-  /// @param cached reuses the plan of the last dispatch, so no counts are exchanged
+  /// @param cached high throughput: reuses the last dispatch's plan, so no counts are exchanged
   virtual Times dispatch(bool cached) = 0;
   /// Runs the experts on the received rows. Not timed.
   virtual void run_experts() = 0;

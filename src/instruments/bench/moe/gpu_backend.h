@@ -258,7 +258,7 @@ private:
            row * setup_.outputs_per_row() * setup_.shape.hidden * 2;
   }
 
-  /// Sums of the waits of all calls so far. Also reads which ranks the kernels have masked.
+  /// Sums of the waits of all calls so far. In low latency, also reads which ranks are masked.
   Waits waits(Direction direction);
   /// Reads which ranks the kernels have masked. Without ExchangeConfig::rank_timeout_us, a masked
   /// rank is an error.
@@ -287,8 +287,8 @@ private:
   void run_packed_experts();
   /// The regions that dispatches and combines write, except for the plan.
   std::vector<const GpuRegion*> written_regions() const;
-  /// The regions of the plan, which says where rows go: written by notify, or by each low-latency
-  /// dispatch.
+  /// The regions of the plan, which says where rows go: written by the exchange of counts, or by
+  /// each low-latency dispatch.
   std::vector<const GpuRegion*> plan_regions() const;
   /// Regions whose guard bytes verification checks.
   std::vector<const GpuRegion*> guarded_regions() const;

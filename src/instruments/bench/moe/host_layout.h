@@ -34,7 +34,7 @@ struct HostLayout {
   std::size_t relay =
       0; ///< [node][token]: rows that this rank's rail has sent here, to be forwarded by this rank
   std::size_t results = 0; ///< outputs of the experts
-  std::size_t back = 0;    ///< [local rank][node][token], or [2][token][choice or rank]
+  std::size_t back = 0;    ///< ht: [local rank][node][token]; ll: [2][token][choice or rank]
   /// [node][token]: sums that this rank computes for the ranks of its rail.
   std::size_t sums = 0;
   std::size_t sums_in = 0; ///< [node][token]: sums that other nodes have computed for this rank

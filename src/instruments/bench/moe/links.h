@@ -85,8 +85,8 @@ struct Links {
 RowPath path_of(const Links& links);
 
 /// The links of each GPU. Limits are the measured ones, if there are any; otherwise those of the
-/// node model. Empty if the model does not know all of them, or if there are more than two GPUs
-/// that are linked without a switch.
+/// node model. Empty unless the ranks' GPUs are two or more of one machine; also if nothing was
+/// measured and the model lacks one (as for more than two GPUs without a switch).
 std::vector<GpuLinks> gpu_links(const Node& node, const std::vector<bench::GpuOfPe>& by_rank,
                                 const bench::LinkMeasurement& measured = {});
 

@@ -1,4 +1,4 @@
-// Runs a backend: verified calls, timed calls, and calls back to back. PE 0 merges all timings.
+// Runs a backend: verified calls, timed calls, and calls back to back. Every PE merges the timings.
 #pragma once
 
 #include <chrono>
@@ -31,9 +31,9 @@ struct JobRank {
 struct Effort {
   int iterations = 20, warmup = 3;
   bool verify = true;
-  int verify_every = 0; ///< verify every Nth iteration; 0: only the first and the last one
-  int max_delay_us = 0; ///< the longest random delay before each call, per rank
-  std::optional<std::pair<int, double>> straggler; ///< PE, and its delay before each call, us
+  int verify_every = 0; ///< every Nth iteration, besides the first call and the last; 0: none
+  int max_delay_us = 0; ///< longest random delay before a call, per rank; not in chain, phases
+  std::optional<std::pair<int, double>> straggler; ///< PE, and its delay (us) before these calls
   /// Low latency, with Setup::rank_timeout_us: this PE does not take part in the last calls, which
   /// the others make without it.
   std::optional<int> absent;
@@ -45,7 +45,7 @@ struct Effort {
 enum class Operation { dispatch, cached_dispatch, combine };
 const char* to_string(Operation operation);
 
-/// On PE 0: the times of one operation. Each is that of the rank that took longest, in us.
+/// The times of one operation. Each is that of the rank that took longest, in us.
 struct OperationResult {
   Operation operation = Operation::dispatch;
   double cold_us = 0; ///< the very first call
@@ -55,8 +55,8 @@ struct OperationResult {
   /// [i][j], medians over the iterations: how much later rank j began than rank i. Computed from
   /// each rank's own clock after a barrier, and from the time that i waited until j had begun.
   WaitMatrix late;
-  /// How long PE 0 spent on its calls, including waits for the others, warm-up and verification;
-  /// and the same for the calls in two phases.
+  /// How long this rank spent on its calls, including waits for the others, warm-up and
+  /// verification; and the same for the calls in two phases.
   double wall_s = 0, phases_wall_s = 0;
 };
 /// By rank: the ranks that it has masked, in ascending order.
@@ -79,11 +79,11 @@ struct PointResult {
   std::optional<Absence> absence;
   std::vector<std::int32_t> lost; ///< ranks that the job has lost; the same on all PEs
   int verified_iterations = 0;
-  /// All calls, including warm-up and verification. Nothing if a PE was absent or masked, because
-  /// calls then move less than the routing says.
+  /// All calls, including warm-up and verification. Nothing if a PE was absent, masked or lost,
+  /// because calls then move less than the routing says.
   std::optional<CallCount> calls;
   std::vector<std::string> wrong; ///< errors, at most one per PE; the same on all PEs
-  /// How long PE 0 spent on the alternating calls, and on those without the absent PE.
+  /// How long this rank spent on the alternating calls, and on those without the absent PE.
   double chain_wall_s = 0, without_wall_s = 0;
 };
 

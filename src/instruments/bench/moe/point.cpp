@@ -270,8 +270,8 @@ const Masked& masked_of(const PointResult& result) {
   return result.absence ? result.absence->masked : result.masked;
 }
 
-/// Adds a finding for each pair of a rank and a rank that it has masked; a warning, unless --absent
-/// made that rank absent.
+/// Adds a finding for each pair of a rank and a rank that it has masked; a warning, unless the
+/// other rank was masked because of --absent.
 void add_masked(const Point& point, Findings& findings) {
   const Masked& masked = masked_of(point.result);
   for (std::size_t rank = 0; rank < masked.size(); ++rank)

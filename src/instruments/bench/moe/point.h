@@ -56,9 +56,9 @@ std::vector<ResultRow> rows_of(const Point& point);
 /// An item of the report's key "moe": routing, memory, traffic, wait matrices and verdicts,
 /// settings, and the settings that were tried.
 nlohmann::json json_of(const Point& point);
-/// Findings about wrong results and slow ranks.
+/// Findings about wrong results, masked ranks, slow ranks and links, and rows above their limit.
 Findings findings_of(const Point& point);
-/// Memory, traffic and wait matrices as text for people.
+/// Routing, memory, kernel launches, traffic, links and wait matrices as text for people.
 std::string text_of(const Point& point);
 /// The wait matrices of text_of() that show something slow; "" if none does.
 std::string slow_text_of(const Point& point);

@@ -22,7 +22,7 @@ struct Request {
   double rank_timeout_us = 0;    ///< ll: time until a rank is masked; 0: never
   bool combined_weights = false; ///< ht: combine also returns top-k weights
   bool bias = false;
-  bool flat = false; ///< whether rows go directly to ranks of other nodes
+  bool flat = false; ///< ht: rows go directly to ranks of other nodes
   std::int32_t expert_alignment = 1;
   std::string num_sms = "0"; ///< 0: the kernels' own choice
   std::uint32_t seed = 1;

@@ -10,9 +10,9 @@ namespace shmemctl::moe {
 
 /// The traffic of one call, by rank.
 struct Traffic {
-  /// As DeepEP counts: values and scales of every row that a rank receives (in a combine: returns),
-  /// including its own. In low-latency mode one row per expert choice, however many are really
-  /// sent.
+  /// Values and scales of every row that a rank receives (in a combine: returns), including its
+  /// own. In low-latency mode one row per expert choice, however many are really sent; in a combine
+  /// of partial results, one row per token and rank.
   std::vector<std::uint64_t> logical_bytes;
   /// Values and scales that really leave a rank for other ranks, including rows that are to be
   /// forwarded.

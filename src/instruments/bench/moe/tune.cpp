@@ -19,8 +19,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Number of the fastest settings that get more calls. The backend's own choice gets them in any
-/// case.
+/// Number of the fastest settings that get more calls. The backend's own choice gets them, too,
+/// unless its data was wrong.
 constexpr std::size_t n_finalists = 8;
 
 /// A rank's measurements with one of the settings, sent to the other ranks.
@@ -154,7 +154,7 @@ private:
       times_us[i] = std::max(times_us[i], theirs[i]);
   }
 
-  /// The fastest attempts so far, including the backend's own choice.
+  /// The fastest attempts and the backend's own choice, each only if its data was right.
   std::vector<std::size_t> finalists() const {
     std::vector<std::size_t> order(tuned_.attempts.size());
     std::iota(order.begin(), order.end(), 0);

@@ -44,9 +44,9 @@ bool all_right(const std::vector<Tuned>& all);
 /// By how much medians may differ by chance: two standard errors of their difference, but at least
 /// half a percent, because such a small gain is not worth more SMs.
 double noise_of(const std::vector<double>& one_us, const std::vector<double>& other_us);
-/// Chooses among the attempts that are not slower than the fastest by more than the noise: the one
-/// with the fewest multiprocessors; among equals the backend's own choice, else the fastest. Sets
-/// noise_us.
+/// Chooses among the attempts that have last_us, correct data, and a median at most noise above the
+/// fastest: the one with the fewest multiprocessors; of equal ones the backend's own choice, else
+/// the fastest. Sets noise_us.
 void choose(Tuned& tuned);
 
 nlohmann::json settings_json(const Settings& settings);

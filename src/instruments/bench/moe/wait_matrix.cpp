@@ -10,11 +10,11 @@ namespace shmemctl::moe {
 namespace {
 
 constexpr double line_factor = 3, cell_factor = 5, min_share = 0.1;
-/// With two ranks, one is always later than the other. Therefore their wait must exceed this share
-/// of a call.
+/// With two ranks, one is always later than the other. Therefore one's wait must exceed the other's
+/// by this share of a call.
 constexpr double min_share_of_two = 0.5;
-/// The share of a wait between two ranks that must be due to a rank's later start, so that the rank
-/// is blamed and not the link.
+/// With two ranks: if a rank's later start explains at least this share of that excess, the rank is
+/// blamed and not the link.
 constexpr double min_lateness = 0.5;
 /// With more than two ranks: how many other cells of the same kind are needed to know the usual
 /// wait. One is not enough, because one of two cells, too, always belongs to the later rank.

@@ -22,7 +22,7 @@ struct WaitVerdict {
   int waiting = -1;                 ///< the receiver; -1 for a slow rank
   int awaited = -1;                 ///< the sender; -1 for a slow receiver
   double wait_us = 0, usual_us = 0; ///< mean of the wait, and of the waits that it is compared with
-  double late_us = 0;  ///< for two ranks: how much of the wait is due to the later start
+  double late_us = 0;  ///< for two ranks: how much later `awaited` began
   bool of_two = false; ///< the job has only two ranks
   int more = 0; ///< on the last link only: how many more links are slow, none slower than this one
 };
@@ -31,17 +31,17 @@ struct WaitVerdict {
 using Crosses = std::function<bool(int from, int to)>;
 
 /// Finds slow ranks, receivers and links:
-/// - a column or row (of at least two cells) whose mean, and most of whose cells, are 3 times the
-///   mean of the other cells
-/// - the slowest five of the remaining cells that are 5 times the others
-/// Only what adds more than a tenth to the time of a call counts. A cell is compared only with
-/// cells of its kind (at least two others): paths that cross nodes, or paths that do not.
-/// With two ranks a column, a row and a cell are the same wait. It is reported if it takes half of
-/// a call: as a slow rank if at least half of the wait is due to its later start, otherwise as a
-/// slow link (or a delay of the rank before it sends).
+/// - a column or row (of at least two cells) whose mean, and most of whose cells, are over 3 times
+///   the mean of the other cells
+/// - the slowest five of the remaining cells that are over 5 times the mean of the others
+/// Only an excess of more than a tenth of a call's time counts. A cell is compared only with cells
+/// of its kind (at least two others): paths that cross nodes, or paths that do not. With two ranks
+/// only cells are compared. A wait is reported if it is 5 times that of the other rank and exceeds
+/// it by half of a call: as a slow rank if at least half of this excess is due to a later start,
+/// otherwise as a slow link (or a delay of the awaited rank before it sends).
 /// @param call_us a call's time on the slowest rank
-/// @param late [i][j]: the part of waits[i][j] that is known to be due to rank j's later start; may
-/// be empty
+/// @param late [i][j]: how much later than rank i rank j began its call; may be empty (then no wait
+/// is due to a later start)
 /// @param crosses empty: all cells are of one kind
 /// @param forwards whether a rank forwards rows from other nodes within its node. Then a wait
 /// within the node may be caused by the network, so that a cell is reported as a slow link only if
