@@ -28,8 +28,8 @@ void add_shape_flags(CLI::App& command, moe::Request& request) {
       ->type_name("N[,N...]");
   command
       .add_option("--num-experts", request.experts,
-                  "Experts of all ranks together, a multiple of the number of ranks up to 65536 "
-                  "(default 256); each number of a list is measured")
+                  "Experts of all ranks together, at most 65536 and a multiple of the number of "
+                  "ranks (default 256); each number of a list is measured")
       ->type_name("N[,N...]");
   command
       .add_option(

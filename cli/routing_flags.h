@@ -39,11 +39,11 @@ void add_routing_flags(CLI::App& command, Request& request, const std::string& f
       ->check(CLI::Range(1, moe::max_experts));
   command
       .add_option("--masked", request.masked_percent,
-                  "Percentage of choices that are masked, so expert -1 (default 0)")
+                  "Percentage of choices that are masked: expert -1, sent nowhere (default 0)")
       ->check(CLI::Range(0, 100));
   command.add_flag("--uneven", request.uneven,
-                   "Uneven token counts: " + lower(first_rank) + " has all tokens, " + last_rank +
-                       " none, the others in between");
+                   "Uneven token counts: " + lower(first_rank) + " has --num-tokens, " + last_rank +
+                       " none, each other one a random number of them");
 }
 
 } // namespace shmemctl
