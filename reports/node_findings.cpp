@@ -24,8 +24,8 @@ std::vector<FindingReference> topology_findings() {
        "Look at the link state: `nvidia-smi nvlink --status`, `nvidia-smi nvlink --errorcounters`, "
        "or `rocm-smi --showtopo`."},
       {"hca-unknown", group, "error, warning",
-       "`NVSHMEM_HCA_LIST` or `NVSHMEM_HCA_PE_MAPPING` names a device that this node does not "
-       "have, so the entry selects nothing.",
+       "`NVSHMEM_HCA_LIST` or `NVSHMEM_HCA_PE_MAPPING` names a device that NVSHMEM does not have "
+       "here, so the entry selects nothing. It is a warning in a list of devices to exclude.",
        "Each entry is compared with the devices that NVSHMEM would enumerate here.",
        "Correct the name; the message gives the nearest spelling. `shmemctl topo` lists the "
        "names."},
@@ -60,7 +60,7 @@ std::vector<FindingReference> topology_findings() {
        "The rules of the selected NVSHMEM release.", "Keep one of the two lists."},
       {"mapping-malformed", group, "error, warning, info",
        "An entry of a device list cannot mean what it seems to: a count that is not a number, an "
-       "empty name, a stray character.",
+       "empty name, a stray character. It is an error if the entry therefore selects no device.",
        "The list is parsed as NVSHMEM parses it; the message gives the column.",
        "Write entries as `name:port` (HCA_LIST) or `name:port:count` (HCA_PE_MAPPING), separated "
        "by commas."},
@@ -111,8 +111,8 @@ std::vector<FindingReference> topology_findings() {
        "Record the machine with its names: `shmemctl topo --json FILE` on the host, or keep the "
        "legend of `nvidia-smi topo -m`."},
       {"nic-not-rdma", group, "error, warning, info",
-       "A list names an interface that is not an RDMA device, or the node has only interfaces that "
-       "carry TCP.",
+       "A list names an interface that is not an RDMA device (an error, unless it excludes), or "
+       "the node has only interfaces that carry TCP (info if it has no GPU).",
        "`/sys/class/infiniband` compared with `/sys/class/net`.",
        "In a list, write the names of RDMA devices, which `shmemctl topo` shows. Otherwise install "
        "an RDMA NIC or load its driver (`modprobe mlx5_ib`). For tests, Soft-RoCE is enough: "
@@ -120,7 +120,7 @@ std::vector<FindingReference> topology_findings() {
       {"nic-off-fabric", group, "error, warning",
        "A PE uses a NIC that is not part of the compute fabric: another link layer, another rate, "
        "or EFA beside InfiniBand. It cannot reach the NICs that the other PEs use, or is much "
-       "slower. `sim` reports the same.",
+       "slower. It is a warning if its link layer and rate are unknown. `sim` reports the same.",
        "The compute fabric is the largest group of ports with the same link layer and rate.",
        "Set the mapping that the finding prints."},
       {"nic-without-gpu", group, "info",
@@ -159,7 +159,7 @@ std::vector<FindingReference> topology_findings() {
        "`/sys/class/infiniband/*/ports/*/rate`, compared within a model.",
        "Compare cable, transceiver and switch port with those of a peer."},
       {"port-unknown", group, "error, warning",
-       "A list names a port number that the device does not have.",
+       "A list names a port that the device does not have; if it excludes devices, a warning.",
        "Each entry is compared with the ports of the device.",
        "Use a port that `shmemctl topo` lists, usually `:1`."},
       {"remote-transport-unknown", group, "error, warning",
@@ -226,7 +226,7 @@ std::vector<FindingReference> nic_counter_findings() {
       {"link-flapping", group, "error, warning",
        "A link went down or had to recover from errors: link_downed, link_error_recovery, symbol "
        "errors, carrier changes above their thresholds.",
-       "Rules in `nic_thresholds.conf`, each with its source.",
+       "Rules in `nic_thresholds.conf`, each with its severity and source.",
        "Reseat or replace cable and transceiver, look at the switch port, then at the kernel log."},
       {"nic-congested", group, "error, warning",
        "Counters show congestion: ECN marks, CNPs, pause frames, PCIe back-pressure above their "
