@@ -377,13 +377,13 @@ std::vector<FindingReference> report_findings() {
        "Measure both on a machine that does nothing else, several runs on each side."},
       {"merge-left-out", group, "info",
        "`report merge`: the reports differ in topology, mapping, simulation or hot spots, so the "
-       "merged one has none. Topology and mapping are with each run (`runs[].topology`), and the "
-       "page draws them.",
+       "merged one has none. Topology and mapping are with each run (`runs[].topology`), and "
+       "`report html` draws them.",
        "The parts are compared for equality.",
        "Read that part with the run, or in the single reports."},
       {"regression", group, "error",
-       "`report diff`: rows of a case are worse in NEW than in BASE, beyond noise and the "
-       "threshold.",
+       "`report diff`: rows of a case are worse in NEW than in BASE, by more than the noise and "
+       "`--min-effect`.",
        "A rank test or a test on means, corrected for the number of rows; see the page about "
        "comparing reports.",
        "Look for what changed between the runs; to be surer, measure several times on each side."},

@@ -286,7 +286,7 @@ std::vector<FindingReference> log_findings() {
        "Marks of libraries' error lines. Lines that differ in numbers only are one finding.",
        "Look at the lines before it; add what you find out with `--catalogue FILE`."},
       {"nic-hotspot-logged", group, "warning",
-       "By their logs, several ranks of a host use one NIC while others of the host carry nothing.",
+       "By their logs, several ranks of a host use one NIC while its other NICs carry nothing.",
        "The NIC of each rank's connections, and the NICs that the library lists.",
        "Run `shmemctl topo` on that node with the job's settings, and set the mapping that it "
        "prints."},
@@ -297,7 +297,7 @@ std::vector<FindingReference> process_findings() {
   constexpr const char* group = "Running processes";
   return {
       {"env-contradiction", group, "warning",
-       "A process has two variables set, one of which makes the other ineffective.",
+       "A process has two variables set, one of which removes the other's effect or a part of it.",
        "`inspect` compares `/proc/PID/environ` with a table of such pairs.",
        "Unset the one that is not meant."},
       {"env-ignored", group, "warning",
@@ -326,8 +326,8 @@ std::vector<FindingReference> process_findings() {
        "Keep one: uninstall a package, or clean `LD_LIBRARY_PATH` and `LD_PRELOAD`."},
       {"mapping-differs", group, "warning, info",
        "The ports over which a rank communicates are not those that `topo` computes for the "
-       "version and the settings of its library. The info form: NCCL may have made the "
-       "connections, and a ring of NCCL may leave the node by the NIC of another GPU.",
+       "version and the settings of its library. The info form: a log says so, or NCCL may have "
+       "made the connections, whose rings may leave the node by the NIC of another GPU.",
        "The ports of connected queue pairs (`inspect`), or those that the log of a rank names "
        "(`explain`), against NVSHMEM's and NCCL's rules on the topology of the node.",
        "Compare with `shmemctl topo` under the same variables; look for a variable that the "
@@ -350,8 +350,8 @@ std::vector<FindingReference> process_findings() {
        "3.5.19."},
       {"nvshmem-version-split", group, "error, warning",
        "Parts of NVSHMEM in one process are of different releases: the device library that is "
-       "linked into an extension, a plugin, the host library. It is a warning if the release's "
-       "rules allow it: same major release, newer host library, no private state.",
+       "linked into an extension, a plugin, the host library. It is a warning for an extension if "
+       "NVSHMEM allows it: same major release, newer host library, no private state.",
        "The versions that are texts in the files of `/proc/PID/maps`.",
        "Rebuild the extension against the host library that is loaded, or load the one that it was "
        "built with."},

@@ -93,8 +93,8 @@ std::vector<OptionSpec> make_table() {
        "these.",
        in_nvshmem},
       {"HCA_PE_MAPPING", OptionType::text, "",
-       "As HCA_LIST, which overrides it, but NAME:PORT:COUNT: the HCA is listed COUNT times; PEs "
-       "still choose by distance unless ENABLE_NIC_PE_MAPPING is set.",
+       "HCAs that PEs may use, as NAME:PORT:COUNT, each listed COUNT times (ignored if HCA_LIST is "
+       "set); PEs still choose by distance unless ENABLE_NIC_PE_MAPPING is set.",
        in_nvshmem},
       {"ENABLE_NIC_PE_MAPPING", OptionType::boolean, "0",
        "Assign HCAs by local rank instead of by distance: local rank i gets HCA i modulo their "
@@ -232,7 +232,7 @@ std::vector<OptionSpec> transport_options() {
   const TransportChoices transports = transport_choices();
   OptionSpec gid_index =
       integer("IB_GID_INDEX", "-1", -1, 4095,
-              "Index, at most 255, of the GID that RoCE ports use; -1: selected automatically.");
+              "Index of the GID that RoCE ports use; -1: selected automatically.");
   OptionSpec roce_version = integer("IB_ROCE_VERSION_NUM", "2", 1, 2,
                                     "RoCE version that an automatically selected GID must have; "
                                     "ibrc, if this is unset: any, v2 preferred.");
