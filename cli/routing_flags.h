@@ -22,8 +22,8 @@ void add_routing_flags(CLI::App& command, Request& request, const std::string& f
           "--routing", request.routing,
           "Which experts tokens choose. uniform (default): all are equally likely; zipf: the i-th "
           "most popular one has weight 1/i; one-rank: only experts of rank 0; hot-expert: all "
-          "choose expert 0, and others as uniform; empty-ranks: as uniform, but ranks with odd "
-          "numbers have no tokens; grouped: groups first, then experts of these; or a file " +
+          "choose expert 0, and others as uniform; empty-ranks: as uniform, of the experts of even "
+          "ranks; grouped: groups first, then experts of these; or a file " +
               file_is)
       ->type_name("ROUTING|FILE");
   command

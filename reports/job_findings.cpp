@@ -175,7 +175,7 @@ std::vector<FindingReference> moe_findings() {
       {"moe-slow-rank", group, "warning",
        "One column of the wait matrix stands out: most ranks, and all on average, wait more than 3 "
        "times as long for this rank as ranks wait for each other elsewhere, and the difference is "
-       "more than a tenth of a call.",
+       "more than a tenth of a call. With two ranks: as `moe-slow-link`, where it begins late.",
        "The wait matrix.", "Look at what else runs on that PE's cores and GPU, and at its clocks."},
       {"moe-slow-receiver", group, "warning",
        "One row of the wait matrix stands out: this rank waits for most ranks, and on average for "
