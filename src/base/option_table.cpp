@@ -84,13 +84,12 @@ std::vector<OptionSpec> make_table() {
       {"NVSHMEM_VERSION", OptionType::text, "",
        "NVSHMEM release whose rules map PEs to NICs, as X.Y.Z; empty: the newest known one or, if "
        "topo, check or sim reads a recorded node, the release in the recording."},
-      integer("PES_PER_NODE", "0", 0, 4096, "PEs that run on each node; 0: one per GPU."),
+      integer("PES_PER_NODE", "0", 0, 4096, "PEs per node; 0: one per GPU, or per entry of GPUS."),
       {"GPUS", OptionType::text, "",
        "GPU of each PE of a machine: comma-separated indices as topo shows them, the first for "
        "local PE 0; the list repeats if there are more PEs; empty: all GPUs in order."},
       {"HCA_LIST", OptionType::text, "",
-       "HCAs that PEs may use, as comma-separated NAME[:PORT]; a ^ before the list: use all but "
-       "these.",
+       "HCAs that PEs may use, as comma-separated NAME[:PORT]; ^ before the list: all but these.",
        in_nvshmem},
       {"HCA_PE_MAPPING", OptionType::text, "",
        "HCAs that PEs may use, as NAME:PORT:COUNT, each listed COUNT times (ignored if HCA_LIST is "
@@ -158,9 +157,8 @@ std::vector<OptionSpec> runtime_options() {
        "File whose first line is the secret for BOOTSTRAP_UID_SESSION_ID, instead of "
        "BOOTSTRAP_UID_SECRET."},
       {"BOOTSTRAP_UID_SOCK_IFNAME", OptionType::text, "",
-       "Network interfaces for the TCP connections of the bootstrap and the failure detector: "
-       "comma-separated prefixes; ^ before the list: all but these; = before it: whole names (^= "
-       "for both).",
+       "Network interfaces for TCP connections of bootstrap and failure detector: comma-separated "
+       "prefixes; ^ before the list: all but these; = before it: whole names (^= for both).",
        in_nvshmem},
       choice("BOOTSTRAP_UID_SOCK_FAMILY", "", {"", "AF_INET", "AF_INET6"},
              "Address family of the TCP connections of the bootstrap and the failure detector; "
@@ -184,7 +182,9 @@ std::vector<OptionSpec> runtime_options() {
              "local rank, as in DeepEP's high-throughput mode; low-latency: one world, with a team "
              "for each local rank, as in DeepEP's low-latency mode."),
       {"SYMMETRIC_SIZE", OptionType::size, "1G",
-       "Size up to which the symmetric heap of each PE can grow.", in_nvshmem},
+       "Size up to which the symmetric heap of each PE can grow; a heap of GPU memory in NVSHMEM "
+       "programs: 128G unless SHMEMCTL_SYMMETRIC_SIZE is set.",
+       in_nvshmem},
       {"HEAP_CHUNK", OptionType::size, "64M",
        "The symmetric heap grows in multiples of this size, up to SYMMETRIC_SIZE."},
       choice("HEAP_BACKING", "auto", {"auto", "memfd", "devshm"},
