@@ -131,7 +131,7 @@ void add_fabric(CLI::App& app, Context& context) {
       "--cross-rail", flags->request.cross_rail,
       "Measure each PE with all PEs of every other host, not only with that of the same rail");
   command->add_flag("--quick", flags->request.quick,
-                    "Measure each pair for at most 10 ms instead of 50 ms: faster, and less exact");
+                    "Measure each way of a pair for at most 10 ms, not 50 ms: faster, less exact");
   command
       ->add_option("--soak", flags->soak,
                    "Repeat the measurement for this long, 1 second to 30 days, such as 90s, 30m or "

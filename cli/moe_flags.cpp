@@ -142,7 +142,7 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 20));
   command.add_flag("--no-verify", flags.no_verify,
-                   "Do not verify the data; rows say that it is unchecked");
+                   "Verify no data, also with --verify-every; rows say that it is unchecked");
   command
       .add_option("--max-delay-us", effort.max_delay_us,
                   "Delay each PE before each call by a random time of up to US microseconds (not "
