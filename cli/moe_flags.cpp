@@ -98,9 +98,9 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
                    "Send one row directly to each destination rank, instead of one to its node, "
                    "which forwards it to the ranks there (only with --mode ht and several nodes)");
   command
-      .add_option(
-          "--backend", flags.backend,
-          "What moves the rows. host (default): the CPU, by one-sided operations; gpu: kernels")
+      .add_option("--backend", flags.backend,
+                  "What moves the rows. host (default): the CPU, by one-sided operations; gpu: "
+                  "kernels, whose limits of tokens, experts and hidden size are lower")
       ->check(CLI::IsMember({"host", "gpu"}));
   command
       .add_option(
