@@ -236,10 +236,10 @@ std::vector<FindingReference> nic_counter_findings() {
        "moe`), and at the host's PCIe link (`shmemctl topo`)."},
       {"nic-hotspot-measured", group, "warning",
        "A port carried much more than its siblings, by its own counters.",
-       "The rate of each port, in each direction, is compared with those of the node's other "
-       "ports: it exceeds their median by more than 3.5 times 1.4826 MAD and by more than a tenth "
-       "of the link's rate (where that is unknown, it is more than twice the median), and it is "
-       "not negligible.",
+       "The rate of each port, in each direction, is compared with those of its node or rail: it "
+       "exceeds their median by more than 3.5 times 1.4826 MAD and a tenth of the link's rate (if "
+       "that is unknown, the median itself; while `bench`, `moe` or `fabric` measures, a hundredth "
+       "of it, and the median), and it is not negligible.",
        "Compare with `shmemctl topo`: the PEs of that port are named; change the mapping or spread "
        "the load."},
       {"nic-lossy", group, "error, warning",
