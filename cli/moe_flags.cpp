@@ -115,15 +115,17 @@ void add_settings_flags(CLI::App& command, MoeFlags& flags) {
                    "Before each point, try launch settings, verify and time each, and print them "
                    "all; then measure the point with the best (not with --dispatch-settings, "
                    "--combine-settings, --straggler or --max-delay-us)");
-  const char* const names = "sms, warps, stages, kept, self_sms, in_place, chunk_bytes, chunk_rows "
-                            "(with --backend host only chunk_bytes; not with --tune)";
   command
       .add_option("--dispatch-settings", flags.dispatch_settings,
-                  std::string("Launch settings of dispatch, as --tune prints them: ") + names)
+                  "Launch settings of dispatch, as --tune prints them. --backend host: "
+                  "chunk_bytes; gpu: sms and, with --mode ht, warps, stages, kept, self_sms and "
+                  "in_place or, over a network, chunk_rows (not with --tune)")
       ->type_name("NAME=N[,...]");
   command
       .add_option("--combine-settings", flags.combine_settings,
-                  "Launch settings of combine, with the same names (not with --tune)")
+                  "Launch settings of combine. --backend host: chunk_bytes; gpu: sms, warps, "
+                  "stages and chunk_bytes or, over a network, sms and, with --mode ht, chunk_rows "
+                  "(not with --tune)")
       ->type_name("NAME=N[,...]");
 }
 

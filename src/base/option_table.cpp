@@ -58,8 +58,8 @@ std::vector<OptionSpec> make_table() {
   const TransportChoices transports = transport_choices();
   return {
       choice("COLOR", "auto", {"auto", "always", "never"},
-             "Whether text output has colors; auto: if stdout is a terminal, or CLICOLOR_FORCE or "
-             "FORCE_COLOR is set, but never if NO_COLOR is set."),
+             "Whether text output has colors; auto: unless NO_COLOR is set, on a terminal (not "
+             "with TERM=dumb or CLICOLOR=0), or anywhere if CLICOLOR_FORCE or FORCE_COLOR is set."),
       number("TIMEOUT", "60", 1, 86400,
              "Seconds that any single wait may take in bringup, bench, moe and fabric; in other "
              "subcommands, seconds for the whole run besides the time that it is told to measure."),
