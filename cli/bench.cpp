@@ -447,19 +447,19 @@ void add_launch_flags(CLI::App& command, BenchFlags& flags) {
       ->check(names_of(all_memories));
   command
       .add_option("--scope", flags.scope,
-                  "Threads that make one device API call together (default: chosen by the case; "
-                  "only with --initiator gpu)")
+                  "Threads that make one device API call together (default: chosen by the case, "
+                  "which may refuse others; only with --initiator gpu)")
       ->check(names_of(all_scopes));
   command
       .add_option(
           "--ctas", flags.ctas,
-          "Thread blocks of the kernel (default: chosen by the case; only with --initiator gpu)")
+          "Thread blocks (default: the case's, some allow only 1; only with --initiator gpu)")
       ->type_name("N")
       ->check(CLI::Range(1, max_ctas));
   command
       .add_option("--threads", flags.threads,
                   "Threads per block, with --scope warp a multiple of 32 (default: chosen by the "
-                  "case; only with --initiator gpu)")
+                  "case, which may refuse others; only with --initiator gpu)")
       ->type_name("N")
       ->check(CLI::Range(1, max_threads));
   command.add_flag("--graph", flags.graph,
@@ -503,14 +503,14 @@ void add_sweep_flags(CLI::App& command, BenchFlags& flags) {
       ->check(CLI::IsMember({"pair", "pairs", "all-to-all", "collective", "local", "matrix"}));
   command
       .add_option("--pair", flags.pes,
-                  "PEs of --traffic pair: A sends to B (default: PE 0 and the first PE of another "
-                  "node; on one node 0,1; not with --traffic matrix)")
+                  "PEs of --traffic pair: A calls, B is the target (default: PE 0 and the first PE "
+                  "of another node; on one node 0,1; not with --traffic matrix)")
       ->type_name("A,B");
   command.add_flag("--bidir", flags.bidirectional,
                    "Transfer in both directions at once (some cases refuse it)");
   command
       .add_option("--window", flags.window,
-                  "Operations in flight before each completion (default 64; latency cases 1)")
+                  "Operations posted before each wait for completion (default 64; latency cases 1)")
       ->type_name("N")
       ->check(CLI::Range(1, 65536));
 }
@@ -519,19 +519,19 @@ void add_effort_flags(CLI::App& command, BenchFlags& flags) {
   Effort& effort = flags.effort;
   CLI::Option* iterations = command
                                 .add_option("-n,--iters", effort.iterations,
-                                            "Operations per point (default: as many as take 0.2 s)")
+                                            "Iterations per point (default: as many as take 0.2 s)")
                                 ->type_name("N")
                                 ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
   command
       .add_option("-w,--warmup", effort.warmup,
-                  "Warm-up operations per point (default: until the times are stable)")
+                  "Warm-up iterations per point (default: until the times are stable)")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
   CLI::Option* duration =
       command
           .add_option("-D,--duration", effort.duration_s,
                       "Measure each point for SECONDS (20, 20s, 500ms, 5m) instead of -n "
-                      "operations")
+                      "iterations")
           ->type_name("SECONDS")
           ->check(CLI::Range(0.001, 86400.0))
           ->excludes(iterations);
@@ -562,7 +562,7 @@ void add_effort_flags(CLI::App& command, BenchFlags& flags) {
   command.add_flag("--histogram", effort.histogram, "Add a histogram of the samples to each row");
   command.add_flag(
       "--quick", flags.quick,
-      "Few sizes and 0.03 s per point: shows that everything works, not how fast it is");
+      "Few sizes (-f 512, unless -b, -e or -i is given) and 0.03 s per point, as a test only");
 }
 
 } // namespace
@@ -575,8 +575,8 @@ void add_bench(CLI::App& app, Context& context) {
       "CASE is a name, a pattern with * and ?, or all. The cases, which --list describes:\n" +
       case_names_text(76) +
       "\n\nEach sample times a batch of operations that is long compared with the resolution of\n"
-      "the clock; data is verified after the timed loop. Exit code 1: wrong data; 3: a PE was\n"
-      "lost (the report has what was measured before).\n"
+      "the clock; data is verified after the timed loop. Exit code 1: wrong data, or another\n"
+      "finding of severity error; 3: a PE was lost (the report has what was measured before).\n"
       "Examples:\n"
       "  shmemctl run -n 2 bench put get --json put.json\n"
       "  mpirun -n 16 shmemctl bench 'atomic-*' --traffic pairs\n"
@@ -597,8 +597,8 @@ void add_bench(CLI::App& app, Context& context) {
       "Measure one path layer by layer (memcpy or RDMA writes by verbs, the transport "
       "alone, put, MoE dispatch and combine), and show how much bandwidth each layer "
       "loses; all but MoE at one size, which --sizes sets (default 1M); not with CASE, --traffic, "
-      "--bidir, -b, -e, "
-      "-i, --initiator stream or --memory registered");
+      "--bidir, -b, -e, -i, --initiator stream, --memory registered, or --memory gpu without "
+      "--initiator gpu");
   command->add_flag("--self-test", flags->self_test,
                     "Test the measurement itself instead of the machine: inject known delays and "
                     "rates, and compare what is reported");

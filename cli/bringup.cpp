@@ -106,7 +106,7 @@ void add_bringup(CLI::App& app, Context& context) {
       "memory. If every PE has a GPU, kernels do the same on the GPU heap. Then each PE\n"
       "registers a small buffer and puts into that of the next PE of its node, which\n"
       "verifies it.\n"
-      "Exit code 1: a pair failed or has no transport; 3: a PE was lost.\n"
+      "Exit code 1: a pair or a buffer failed, or a pair has no transport; 3: a PE was lost.\n"
       "Examples:\n"
       "  shmemctl run -n 4 bringup\n"
       "  mpirun -n 16 shmemctl bringup --json bringup.json\n"

@@ -240,13 +240,13 @@ void add_check(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "check",
       "Acceptance test of a node: topo, doctor, bring-up of 4 PEs, benchmark sweeps (on its GPUs, "
-      "too) and a MoE round trip; ends with PASS or FAIL");
+      "too) and a MoE round trip; ends with a verdict, such as PASS or FAIL");
   command->footer(
       "Prints what is wrong, a line for each part, and the verdict; --verbose prints all that was\n"
       "found. Exit code 1: a part failed; 3: nothing to check, there is neither a GPU nor an RDMA\n"
-      "device. With --sysroot only topo and doctor run. --timeout limits the whole run; without "
-      "it\n"
-      "each part has its own limit.\n"
+      "device. With --sysroot only expect (with --expect), topo and doctor run. --timeout limits\n"
+      "the whole run; without it, that limit follows from --level, and each part that starts PEs\n"
+      "has one of its own.\n"
       "--nagios prints one line and returns 0 OK, 1 WARNING, 2 CRITICAL or 3 UNKNOWN.\n"
       "Examples:\n"
       "  shmemctl check --json check.json\n"

@@ -117,7 +117,7 @@ void add_fabric(CLI::App& app, Context& context) {
       "Start one PE per NIC (or GPU), in the same order on all hosts: PEs with the same local\n"
       "rank are on one rail. In rounds of disjoint pairs every host meets every other one: put\n"
       "bandwidth one way and the other, and latency. What is slower than its peers is measured\n"
-      "again with few others at work; what stays slow is a finding. 1,024 hosts take two\n"
+      "again while few other pairs transfer; what stays slow is a finding. 1,024 hosts take two\n"
       "minutes of link time.\n"
       "Exit code 1: something is slow, or data was corrupt; 3: a PE was lost.\n"
       "Examples:\n"
@@ -131,7 +131,7 @@ void add_fabric(CLI::App& app, Context& context) {
       "--cross-rail", flags->request.cross_rail,
       "Measure each PE with all PEs of every other host, not only with that of the same rail");
   command->add_flag("--quick", flags->request.quick,
-                    "Measure each pair for at most 10 ms instead of 50 ms: faster, and less exact");
+                    "Measure each way of a pair for at most 10 ms, not 50 ms: faster, less exact");
   command
       ->add_option("--soak", flags->soak,
                    "Repeat the measurement for this long, 1 second to 30 days, such as 90s, 30m or "

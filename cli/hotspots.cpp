@@ -510,8 +510,8 @@ void add_hotspot_flags(CLI::App& command, HotspotFlags& flags) {
           "--sysroot-after)",
           0.05, 1e7);
   command.add_flag("--during", flags.during,
-                   "Watch while a command runs: all arguments after this flag are the command (not "
-                   "with --watch, --duration or --sysroot-after)");
+                   "Watch while a command runs, for any time unless --timeout is given: all words "
+                   "after this flag are the command (not with --watch, -D or --sysroot-after)");
   command
       .add_option("--interval", flags.interval_s,
                   "Time between two readings of the counters (default 0.1); a peak rate is the "

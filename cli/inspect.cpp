@@ -300,7 +300,7 @@ void add_inspect_flags(CLI::App& command, InspectFlags& flags) {
                      "which is needed under a launcher");
   command
       .add_option("--user", flags.user,
-                  "Inspect all processes of this user (a name or a numeric ID) that have a "
+                  "Inspect all processes of this user (a name in /etc/passwd or an ID) that have a "
                   "communication library loaded")
       ->type_name("NAME");
   command.add_flag(

@@ -66,8 +66,8 @@ void add_common_flags(CLI::App& app, Context& context) {
                  "Write the report as JSON; - is stdout, %h expands to the host name")
       ->type_name("FILE");
   app.add_option("--csv", context.csv_path,
-                 "Write the main table as CSV (results, checks, mapping or findings); - is stdout, "
-                 "%h expands to the host name")
+                 "Write the main table as CSV (comparison, results, ports, checks, mapping or "
+                 "findings); - is stdout, %h expands to the host name")
       ->type_name("FILE");
   app.add_flag("-q,--quiet", context.quiet, "Print errors only");
   app.add_flag(

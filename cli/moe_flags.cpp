@@ -28,8 +28,8 @@ void add_shape_flags(CLI::App& command, moe::Request& request) {
       ->type_name("N[,N...]");
   command
       .add_option("--num-experts", request.experts,
-                  "Experts of all ranks together, a multiple of the number of ranks up to 65536 "
-                  "(default 256); each number of a list is measured")
+                  "Experts of all ranks together, at most 65536 and a multiple of the number of "
+                  "ranks (default 256); each number of a list is measured")
       ->type_name("N[,N...]");
   command
       .add_option(
@@ -98,9 +98,9 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
                    "Send one row directly to each destination rank, instead of one to its node, "
                    "which forwards it to the ranks there (only with --mode ht and several nodes)");
   command
-      .add_option(
-          "--backend", flags.backend,
-          "What moves the rows. host (default): the CPU, by one-sided operations; gpu: kernels")
+      .add_option("--backend", flags.backend,
+                  "What moves the rows. host (default): the CPU, by one-sided operations; gpu: "
+                  "kernels, whose limits of tokens, experts and hidden size are lower")
       ->check(CLI::IsMember({"host", "gpu"}));
   command
       .add_option(
@@ -115,15 +115,17 @@ void add_settings_flags(CLI::App& command, MoeFlags& flags) {
                    "Before each point, try launch settings, verify and time each, and print them "
                    "all; then measure the point with the best (not with --dispatch-settings, "
                    "--combine-settings, --straggler or --max-delay-us)");
-  const char* const names = "sms, warps, stages, kept, self_sms, in_place, chunk_bytes, chunk_rows "
-                            "(with --backend host only chunk_bytes; not with --tune)";
   command
       .add_option("--dispatch-settings", flags.dispatch_settings,
-                  std::string("Launch settings of dispatch, as --tune prints them: ") + names)
+                  "Launch settings of dispatch, as --tune prints them. --backend host: "
+                  "chunk_bytes; gpu: sms and, with --mode ht, warps, stages, kept, self_sms and "
+                  "in_place or, over a network, chunk_rows (not with --tune)")
       ->type_name("NAME=N[,...]");
   command
       .add_option("--combine-settings", flags.combine_settings,
-                  "Launch settings of combine, with the same names (not with --tune)")
+                  "Launch settings of combine. --backend host: chunk_bytes; gpu: sms, warps, "
+                  "stages and chunk_bytes or, over a network, sms and, with --mode ht, chunk_rows "
+                  "(not with --tune)")
       ->type_name("NAME=N[,...]");
 }
 
@@ -142,7 +144,7 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 20));
   command.add_flag("--no-verify", flags.no_verify,
-                   "Do not verify the data; rows say that it is unchecked");
+                   "Verify no data, also with --verify-every; rows say that it is unchecked");
   command
       .add_option("--max-delay-us", effort.max_delay_us,
                   "Delay each PE before each call by a random time of up to US microseconds (not "

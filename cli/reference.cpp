@@ -33,13 +33,13 @@ struct ExitCodeRow {
 constexpr ExitCodeRow exit_codes[] = {
     {ExitCode::ok, "No error was found; there may be findings of severity warning and info."},
     {ExitCode::finding,
-     "It ran, and something is wrong: a finding of severity error (or of another one, from that of "
-     "--fail-on upwards), data that failed verification, a threshold that is not met, or rows that "
-     "are worse than the baseline."},
+     "It ran, and something is wrong: a finding of severity error (with --fail-on, of the severity "
+     "that it names or a higher one), data that failed verification, a threshold that is not met, "
+     "or rows that are worse than in the baseline or missing."},
     {ExitCode::usage, "The command line, a file or a value is not valid. Nothing was measured."},
     {ExitCode::unavailable,
-     "The run could not be carried out: bring-up failed, or a PE was lost; or `check` had nothing "
-     "to check, on a machine with neither a GPU nor an RDMA device."},
+     "The run could not be carried out: bring-up failed, a PE was lost, or output could not be "
+     "written; or `check` had nothing to check: there is neither a GPU nor an RDMA device."},
     {ExitCode::deadline, "A deadline passed (--timeout). The message names the step that did not "
                          "end, and the PE that was waited for if that is known."},
     {ExitCode::interrupted, "A signal interrupted the run."},
@@ -185,11 +185,11 @@ std::string values_text(const OptionSpec& spec) {
 std::string markdown_options_page(const std::vector<Page>& pages) {
   std::string text =
       std::string(generated_note) +
-      "# Options and environment variables\n\nEach option is read from the command line, then "
-      "from the variable `SHMEMCTL_NAME`, then from `NVSHMEM_NAME` where NVSHMEM has a variable of "
-      "that name, then from a configuration file (lines of `name = value`): that of `--config`, "
-      "otherwise `$XDG_CONFIG_HOME/shmemctl.conf` and `/etc/shmemctl.conf`. Options without a flag "
-      "are set by their variable. Sizes take the suffixes K, M and G (powers of 1024). "
+      "# Options and environment variables\n\nOf these, the first that sets an option counts: the "
+      "command line, the variable `SHMEMCTL_NAME`, `NVSHMEM_NAME` if NVSHMEM has a variable of "
+      "that name, a configuration file (lines of `name = value`): that of `--config`, otherwise "
+      "`$XDG_CONFIG_HOME/shmemctl.conf`, then `/etc/shmemctl.conf`. Options without a flag are set "
+      "by the others. Sizes take the suffixes K, M and G (powers of 1024). "
       "[`shmemctl env`](commands/env.md) prints every option with its value and where it came "
       "from.\n";
   for (const OptionSpec& spec : option_table()) {
@@ -400,8 +400,8 @@ std::string man_options() {
   std::string text = roff_head("shmemctl-options", 7);
   text += ".SH NAME\nshmemctl\\-options \\- options and environment variables of shmemctl\n"
           ".SH DESCRIPTION\n" +
-          roff("Each option is read from the command line, then from SHMEMCTL_NAME, then from "
-               "NVSHMEM_NAME where that is given below, then from a configuration file.") +
+          roff("Of these, the first that sets an option counts: the command line, SHMEMCTL_NAME, "
+               "NVSHMEM_NAME where that is given below, a configuration file.") +
           "\n";
   for (const OptionSpec& spec : option_table())
     text += ".TP\n\\fBSHMEMCTL_" + roff(spec.name) + "\\fR" +

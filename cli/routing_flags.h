@@ -22,8 +22,8 @@ void add_routing_flags(CLI::App& command, Request& request, const std::string& f
           "--routing", request.routing,
           "Which experts tokens choose. uniform (default): all are equally likely; zipf: the i-th "
           "most popular one has weight 1/i; one-rank: only experts of rank 0; hot-expert: all "
-          "choose expert 0, and others as uniform; empty-ranks: as uniform, but ranks with odd "
-          "numbers have no tokens; grouped: groups first, then experts of these; or a file " +
+          "choose expert 0, and others as uniform; empty-ranks: as uniform, of the experts of even "
+          "ranks; grouped: groups first, then experts of these; or a file " +
               file_is)
       ->type_name("ROUTING|FILE");
   command
@@ -39,11 +39,11 @@ void add_routing_flags(CLI::App& command, Request& request, const std::string& f
       ->check(CLI::Range(1, moe::max_experts));
   command
       .add_option("--masked", request.masked_percent,
-                  "Percentage of choices that are masked, so expert -1 (default 0)")
+                  "Percentage of choices that are masked: expert -1, sent nowhere (default 0)")
       ->check(CLI::Range(0, 100));
   command.add_flag("--uneven", request.uneven,
-                   "Uneven token counts: " + lower(first_rank) + " has all tokens, " + last_rank +
-                       " none, the others in between");
+                   "Uneven token counts: " + lower(first_rank) + " has --num-tokens, " + last_rank +
+                       " none, each other one a random number of them");
 }
 
 } // namespace shmemctl

@@ -181,7 +181,7 @@ void add_run(CLI::App& app, Context& context) {
       "and SIGKILL, and no process of the job remains. The exit code is that of the PE that "
       "failed\n"
       "first (128 + signal), 124 after --timeout.\n"
-      "If stdout is a terminal, the PEs get SHMEMCTL_COLOR=always and CLICOLOR_FORCE=1.\n"
+      "Where run itself would print in colors, the PEs get SHMEMCTL_COLOR=always.\n"
       "Examples:\n"
       "  shmemctl run -n 4 bringup\n"
       "  shmemctl run -n 8 --nodes 2 --label ./program --its-option\n");
@@ -194,17 +194,17 @@ void add_run(CLI::App& app, Context& context) {
       ->check(CLI::Range(1, max_pes));
   command
       ->add_option("--nodes", flags->n_nodes,
-                   "Split the PEs into N virtual nodes, at most --pes, which then use the "
-                   "transport to other nodes (default 1)")
+                   "Split the PEs into N virtual nodes, at most --pes (default 1), which reach "
+                   "each other by a network transport only")
       ->type_name("N")
       ->check(CLI::Range(1, max_pes));
   command
       ->add_option(
           "--pin", flags->pin,
-          "auto (default): bind each PE to cores of its own near its GPU, if there are enough and "
-          "the affinity of this process is not already restricted; none: bind none")
+          "auto (default): bind each PE to cores of its own near its GPU, except with one PE, with "
+          "fewer cores than PEs, or if CPUs are chosen elsewhere; none: bind none")
       ->check(CLI::IsMember({"auto", "none"}));
-  command->add_flag("--label", flags->label, "Prefix each line of output with [PE]");
+  command->add_flag("--label", flags->label, "Begin each line of output with its PE, as in [3]");
   command
       ->add_option("--timeout", flags->timeout_s,
                    "End the whole job after SECONDS; 0 (default): never; a --timeout after the "

@@ -121,9 +121,9 @@ void add_traffic_flags(CLI::App& command, sim::Request& request) {
   command
       .add_option("--pattern", request.pattern,
                   "Which ranks send to which. moe (default): dispatch and combine, the only "
-                  "pattern with tokens, experts, routing and random steps; all-to-all: "
-                  "each to every other; put-ring: each to the rank in its place on the next node; "
-                  "put-pairs: each to the one half the cluster away; put-incast: all to rank 0")
+                  "pattern with tokens, experts, routing and random steps; all-to-all: each to "
+                  "every other; put-ring: each to its counterpart on the next node; put-pairs "
+                  "(even --nodes): each to that half the cluster away; put-incast: all to rank 0")
       ->type_name("PATTERN")
       ->check(CLI::IsMember(sim::pattern_names()));
   command

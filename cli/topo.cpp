@@ -44,7 +44,7 @@ void add_topo(CLI::App& app, Context& context) {
   add_mapping_flags(*command, context);
   command
       ->add_option("--dump", flags->dump,
-                   "Write the topology to stdout in this format instead; --from reads it back")
+                   "Write only the topology, to stdout in this format; --from reads it back")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"hwloc-xml", "nccl-xml", "report"}));
   command->add_flag("--compare-versions", flags->compare_versions,

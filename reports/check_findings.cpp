@@ -40,7 +40,8 @@ std::vector<FindingReference> check_findings() {
       {"peer-mapping-override", group, severities,
        "The driver parameter PeerMappingOverride is not set, so a GPU cannot ring a NIC's "
        "doorbell, and NVSHMEM's IBGDA lets a CPU thread do it. It is an error if "
-       "`NVSHMEM_IB_ENABLE_IBGDA` asks for IBGDA.",
+       "`NVSHMEM_IB_ENABLE_IBGDA` asks for IBGDA. Or it is set, but EnableStreamMemOPs, which "
+       "NVSHMEM requires too, is off.",
        "`/proc/driver/nvidia/params`.",
        "Set `NVreg_RegistryDwords=\"PeerMappingOverride=1;\"` and `NVreg_EnableStreamMemOPs=1` in "
        "`/etc/modprobe.d`, and reboot."},
@@ -50,8 +51,8 @@ std::vector<FindingReference> check_findings() {
        "`/sys/module/nvidia_peermem`, `/sys/kernel/mm/memory_peers`.",
        "`modprobe nvidia-peermem`."},
       {"dma-buf", group, warning,
-       "GPU memory cannot be registered by dma-buf: the kernel is older than 5.12 or lacks it, the "
-       "kernel modules are the proprietary ones, or rdma-core is older than 34.",
+       "GPU memory cannot be registered by dma-buf (Linux before 5.12 or without it, proprietary "
+       "kernel modules, or rdma-core before 34), and nvidia-peermem is not loaded either.",
        "Kernel version and configuration, the driver's flavour, the version of libibverbs, "
        "`CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED`.",
        "Install NVIDIA's open kernel modules, a newer kernel or a newer rdma-core."},
@@ -100,10 +101,10 @@ std::vector<FindingReference> check_findings() {
        "bytes."},
       {"gpu-p2p", group, severities,
        "Pairs of GPUs cannot access each other's memory, or their link has no native atomics. It "
-       "is an error if access fails between GPUs that have NVLinks.",
+       "is an error if access fails and a GPU of the node has NVLinks.",
        "`cuDeviceCanAccessPeer`, `cuDeviceGetP2PAttribute`.",
        "`nvidia-smi topo -p2p r`, then pcie-acs and iommu."},
-      {"nvlink-state", group, severities, "NVLinks of a GPU are down.",
+      {"nvlink-state", group, severities, "NVLinks of a GPU are down (error: all of one GPU).",
        "`nvmlDeviceGetNvLinkState`, or the count compared with other GPUs of the model.",
        "`nvidia-smi nvlink --status`, `nvidia-smi nvlink --errorcounters`."},
       {"nvidia-persistence", group, warning,
@@ -122,9 +123,9 @@ std::vector<FindingReference> check_findings() {
        "`current_link_speed` and `max_link_speed` at both ends.",
        "Reseat card or riser, look at the slot's BIOS setting."},
       {"pcie-acs", group, warning,
-       "ACS redirects traffic between GPUs and NICs up to the CPU, so that GPUDirect RDMA and "
-       "peer-to-peer copies are slow or fail. `topo`, too, says so of a node whose bridges it can "
-       "read.",
+       "ACS redirects traffic of GPUs with NICs or other GPUs up to the CPU, so that GPUDirect "
+       "RDMA and peer-to-peer copies are slow or fail. `topo`, too, says so of a node whose "
+       "bridges it can read.",
        "ACS control of every bridge between them (needs root).",
        "Clear the redirect bits with `setpci`, as the fix does until the next boot. To keep it: "
        "switch ACS off in the BIOS, or boot with `pci=disable_acs_redir=` and the bridges, which "
@@ -141,7 +142,8 @@ std::vector<FindingReference> check_findings() {
        "A NIC reads memory in PCIe requests of less than 512 bytes.",
        "The Device Control register (needs root).",
        "Set it with `setpci`; the fix gives the command."},
-      {"rdma-devices", group, severities, "A NIC has no RDMA device though its driver offers one.",
+      {"rdma-devices", group, severities,
+       "A NIC has no RDMA device though its driver offers one. It is an error if no NIC has one.",
        "`/sys/class/infiniband`, compared with the NICs on PCI.", "`modprobe mlx5_ib`."},
       {"rdma-port-state", group, severities, "A port is not active. It is an error if no port is.",
        "`/sys/class/infiniband/*/ports/*/state`.",
@@ -164,13 +166,13 @@ std::vector<FindingReference> check_findings() {
        "`ip link set dev IF mtu 9000` (the switch must allow it); on InfiniBand, the partition's "
        "MTU in the subnet manager."},
       {"rdma-gid-table", group, severities,
-       "A RoCE port of the compute fabric has no RoCE v2 address on IPv4.",
+       "A RoCE port of the compute fabric has no RoCE v2 address on IPv4 (warning: it has IPv6).",
        "`/sys/class/infiniband/*/ports/*/gids` and `gid_attrs/types`.",
        "Add an IP address to the interface, or tell the libraries which family and version to "
        "use."},
       {"rdma-gid-index", group, severities,
-       "A variable fixes a GID index that some port does not have, which is an error; or the RoCE "
-       "v2 address has different GID indices on different devices.",
+       "A variable fixes a GID index that is no routable RoCE v2 address on some port, which is an "
+       "error; or that address has different GID indices on different devices.",
        "GID tables of all ports and `*_IB_GID_INDEX`.",
        "Leave the choice to the library: `NVSHMEM_IB_GID_INDEX=-1`, or export the common index."},
       {"rdma-uverbs", group, severities,
@@ -221,46 +223,49 @@ std::vector<FindingReference> check_findings() {
        "`/sys/module/efa/version`, `/proc/driver/nvidia/params`, GDRCopy's module and library, "
        "symbols of libefa and of the NCCL plugin, libfabric's release.",
        "Install EFA installer 1.50 or newer, and set `PeerMappingOverride=1`."},
-      {"libfabric-provider", group, severities, "libfabric has no provider for the node's NICs.",
+      {"libfabric-provider", group, severities,
+       "libfabric lacks the provider that an option names or that EFA or Slingshot needs, which is "
+       "an error; or it has none for the node's other RDMA devices, nor tcp where there are none.",
        "`fi_getinfo`.", "Install the provider's package; for EFA, AWS's installer."},
       {"libfabric-environment", group, severities,
-       "An environment variable differs from what the node's libfabric provider needs.",
+       "An environment variable differs from what the node's libfabric provider needs. It is a "
+       "warning if the provider also works with that value.",
        "The variables in the environment that the provider reads.",
        "Export the values that the fix prints."},
-      {"libfabric-gdrcopy", group, severities,
+      {"libfabric-gdrcopy", group, error,
        "The libfabric provider needs GDRCopy for atomics on GPU memory, and the module, the device "
        "file or the library of GDRCopy is missing.",
        "As `gdrcopy`.", "As `gdrcopy`."},
-      {"transport-ibrc", group, severities,
+      {"transport-ibrc", group, error,
        "The transport ibrc cannot move bytes through a port and back.",
        "A put, get, atomic and signal to itself in a child process.",
        "The reason names the call that failed. `shmemctl bringup --transport ibrc` tests the "
        "transport between PEs."},
-      {"transport-ibdevx", group, severities,
+      {"transport-ibdevx", group, error,
        "The transport ibdevx cannot move bytes through an mlx5 port.",
        "As `transport-ibrc`, with QPs created through DEVX.",
        "The reason names the call that failed. `shmemctl bringup --transport ibdevx` tests the "
        "transport between PEs."},
-      {"transport-ibgda", group, severities,
+      {"transport-ibgda", group, error,
        "mlx5 queues as GPUs use them do not move bytes when the CPU posts to them.",
        "As `transport-ibrc`.",
        "The reason names the call that failed. `shmemctl bringup --transport ibgda` tests the "
        "transport between PEs."},
-      {"transport-libfabric", group, severities,
+      {"transport-libfabric", group, error,
        "The transport libfabric cannot move bytes to this process itself.", "As `transport-ibrc`.",
        "The reason names the call that failed. `shmemctl bringup --transport libfabric` tests the "
        "transport between PEs."},
-      {"transport-ucx", group, severities,
-       "The transport ucx cannot move bytes to this process itself.", "As `transport-ibrc`.",
+      {"transport-ucx", group, error, "The transport ucx cannot move bytes to this process itself.",
+       "As `transport-ibrc`.",
        "The reason names the call that failed. `shmemctl bringup --transport ucx` tests the "
        "transport between PEs."},
       {"memlock", group, error,
-       "The limit of locked memory is too low: registering memory for RDMA will fail.",
+       "The limit of locked memory is not `unlimited`: registering more than it for RDMA fails.",
        "`/proc/self/limits`.",
        "`ulimit -l unlimited` in `/etc/security/limits.d`; Slurm: `LimitMEMLOCK=infinity`; in a "
        "container, `docker run --ulimit memlock=-1`."},
       {"dev-shm", group, severities,
-       "/dev/shm is not mounted, which is an error, or it is too small or nearly full.",
+       "/dev/shm is not mounted, which is an error, or is below 1 GiB, or has no 256 MiB free.",
        "`/proc/mounts`, `statvfs`.",
        "`mount -o remount,size=50% /dev/shm`; in a container, `docker run --shm-size=16g`."},
       {"hugepages", group, warning,
@@ -280,7 +285,7 @@ std::vector<FindingReference> check_findings() {
        "`echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor`."},
       {"clocksource", group, warning, "The system clock is slow to read, so timings are coarse.",
        "`current_clocksource`.", "Select tsc; `dmesg | grep tsc` says why the kernel rejected it."},
-      {"open-files", group, warning, "The limit of open files is too low for a large job.",
+      {"open-files", group, warning, "The limit of open files is below 16384.",
        "`/proc/self/limits`.", "`ulimit -n 65536`."},
       {"pid-namespace", group, warning,
        "This process is in a PID namespace of its own, so PEs in other containers of the node "
@@ -372,48 +377,43 @@ std::vector<FindingReference> check_findings() {
        "another CUDA than the one that is loaded.",
        "`LOADEDMODULES`.", "Unload one of them, or load the one that fits (`module swap`)."},
       {"libcuda", group, warning,
-       "The library (the CUDA driver library) is not installed. It enables GPU memory and kernels.",
+       "The CUDA driver library is not installed. It enables GPU memory and kernels.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libnvidia-ml", group, warning,
-       "The library (NVML) is not installed. It enables NVLink state and GPU health.",
-       "`dlopen` of its names.", "Install the package that the printed fix names."},
+       "NVML is not installed. It enables NVLink state and GPU health.", "`dlopen` of its names.",
+       "Install the package that the printed fix names."},
       {"libibverbs", group, warning,
-       "The library (libibverbs) is not installed. It enables the transport ibrc.",
+       "libibverbs is not installed. The transports ibrc, ibdevx and ibgda need it.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libmlx5", group, warning,
-       "The library (libmlx5) is not installed. It enables the transports ibdevx and ibgda.",
+       "libmlx5 is not installed. The transports ibdevx and ibgda need it for mlx5 HCAs.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"librdmacm", group, warning,
-       "The library (librdmacm) is not installed. It enables libfabric's verbs provider.",
+       "librdmacm is not installed. libfabric's verbs provider needs it.", "`dlopen` of its names.",
+       "Install the package that the printed fix names."},
+      {"libfabric", group, warning, "libfabric is not installed. The transport libfabric needs it.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},
-      {"libfabric", group, warning,
-       "The library (libfabric) is not installed. It enables the transport libfabric.",
-       "`dlopen` of its names.", "Install the package that the printed fix names."},
-      {"libucp", group, warning,
-       "The library (UCX) is not installed. It enables the transport ucx.",
+      {"libucp", group, warning, "UCX is not installed. The transport ucx needs it.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libmpi", group, "info",
-       "The library (MPI) is not installed. It enables the bootstrap mpi, which is optional: the "
-       "check is skipped, and no finding results.",
+       "MPI's library is not installed; the bootstrap mpi needs it. No finding results.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libpmix", group, "info",
-       "The library (PMIx) is not installed. It enables the bootstrap pmix, which is optional: the "
-       "check is skipped, and no finding results.",
+       "PMIx's library is not installed; the bootstrap pmix needs it. No finding results.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libpmi", group, "info",
-       "The library (PMI-1) is not installed. It enables the bootstrap pmi, which is optional: the "
-       "check is skipped, and no finding results.",
+       "PMI-1's library is not installed. The bootstrap pmi does without it, other programs may "
+       "not. No finding results.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libpmi2", group, "info",
-       "The library (PMI-2) is not installed. It enables the bootstrap pmi2, which is optional: "
-       "the check is skipped, and no finding results.",
+       "PMI-2's library is not installed. The bootstrap pmi2 does without it, other programs may "
+       "not. No finding results.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"liboshmem", group, "info",
-       "The library (OpenSHMEM) is not installed. It enables the bootstrap openshmem, which is "
-       "optional: the check is skipped, and no finding results.",
+       "OpenSHMEM's library is not installed; the bootstrap openshmem needs it. No finding.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libgdrapi", group, warning,
-       "The library (GDRCopy) is not installed. It enables atomics on GPU memory by the CPU.",
+       "GDRCopy's library is not installed. It enables atomics on GPU memory by the CPU.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},
   };
 }

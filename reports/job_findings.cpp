@@ -86,8 +86,8 @@ std::vector<FindingReference> bench_findings() {
        "Measure longer (`-D 5`) on an idle machine."},
       {"bench-interference", group, "warning",
        "Something else used the CPU while a case, or MoE on the host, was measured: run-queue wait "
-       "or steal time above 1 %, a busy hardware thread beside it, a frequency change above 5 %, "
-       "or throttling.",
+       "or steal time above 1 %, the other hardware thread busy above 10 %, a frequency change "
+       "above 5 %, or throttling.",
        "`/proc/self/schedstat`, `/proc/stat`, cpufreq and thermal counters before and after.",
        "Measure on an idle machine; trust min and p50, not p99 and max."},
       {"bench-ladder", group, "info",
@@ -175,7 +175,7 @@ std::vector<FindingReference> moe_findings() {
       {"moe-slow-rank", group, "warning",
        "One column of the wait matrix stands out: most ranks, and all on average, wait more than 3 "
        "times as long for this rank as ranks wait for each other elsewhere, and the difference is "
-       "more than a tenth of a call.",
+       "more than a tenth of a call. With two ranks: as `moe-slow-link`, where it begins late.",
        "The wait matrix.", "Look at what else runs on that PE's cores and GPU, and at its clocks."},
       {"moe-slow-receiver", group, "warning",
        "One row of the wait matrix stands out: this rank waits for most ranks, and on average for "
@@ -195,8 +195,8 @@ std::vector<FindingReference> fabric_findings() {
        "the place, and the receiver looks at them.",
        "Verify these pairs byte by byte: `shmemctl bringup`."},
       {"fabric-lossy", group, "error, warning",
-       "More than 0.2% of the TCP segments that a host sends or receives are sent again, and four "
-       "times as many as among other hosts. On a short path TCP hides that; RDMA would not.",
+       "More than 0.2% of the TCP segments that a host sends or receives are sent again, and over "
+       "four times as many as elsewhere (a warning if PEs share a CPU). TCP hides that, RDMA not.",
        "`fabric` reads the TCP counters of each host with each measurement. Half of the host's "
        "pairs lose packets, and do so when they are measured four more times.",
        "Look for drops and errors on that host and at its switch port: `ethtool -S`, `shmemctl "
@@ -213,7 +213,7 @@ std::vector<FindingReference> fabric_findings() {
       {"fabric-slow-host", group, "error, warning",
        "All NICs of a host, or at least three quarters of them, are slower than those of the other "
        "hosts. It is an error if the bandwidth is at least 1.2 times worse, a warning if the "
-       "latency is at least 1.5 times worse.",
+       "latency is at least 1.5 times worse, or if several PEs share a CPU.",
        "`fabric` measures every pair of hosts. Medians over its partners give what each NIC adds; "
        "what is beyond the noise is measured up to four more times with few others at work, and "
        "has to be slow each time.",
@@ -255,8 +255,7 @@ std::vector<FindingReference> simulation_findings() {
        "least 5 % longer than the best mapping.",
        "Bytes per NIC, computed from topology, mapping and routing; nothing is measured.",
        "`shmemctl topo --policy optimal` prints the lines for the best mapping. If the mapping is "
-       "not the cause, "
-       "spread the popular experts over nodes."},
+       "not the cause, spread the popular experts over nodes."},
       {"uplink-predicted", group, "info",
        "`sim`: the links between leaf switches and the layer above them take longer than any NIC, "
        "so they limit a step.",
@@ -276,8 +275,8 @@ std::vector<FindingReference> gpu_copy_findings() {
   constexpr const char* group = "Copies between GPUs";
   return {
       {"gpu-link-below-declared", group, "warning",
-       "All pairs of GPUs at one distance copy at less than half of the rate that their NVLinks "
-       "should have: the copies probably take PCIe.",
+       "Pairs of GPUs copy at less than half of the rate that their NVLinks should have, and are "
+       "as slow as others at this distance: the copies probably take PCIe.",
        "Timed copies between every pair of GPUs.",
        "See that nobody else uses the GPUs, then look at `nvidia-smi nvlink --status`, `nvidia-smi "
        "topo -m` and `systemctl status nvidia-fabricmanager`."},
@@ -378,22 +377,23 @@ std::vector<FindingReference> report_findings() {
        "Measure both on a machine that does nothing else, several runs on each side."},
       {"merge-left-out", group, "info",
        "`report merge`: the reports differ in topology, mapping, simulation or hot spots, so the "
-       "merged one has none. Topology and mapping are with each run (`runs[].topology`), and the "
-       "page draws them.",
+       "merged one has none. Topology and mapping are with each run (`runs[].topology`), and "
+       "`report html` draws them.",
        "The parts are compared for equality.",
        "Read that part with the run, or in the single reports."},
       {"regression", group, "error",
-       "`report diff`: rows of a case are worse in NEW than in BASE, beyond noise and the "
-       "threshold.",
+       "`report diff`: rows of a case are worse in NEW than in BASE, by more than the noise and "
+       "`--min-effect`.",
        "A rank test or a test on means, corrected for the number of rows; see the page about "
        "comparing reports.",
        "Look for what changed between the runs; to be surer, measure several times on each side."},
       {"row-failed", group, "error",
        "`report annotate`: a row failed and no finding says why. It appears in annotations only.",
        "The row's `status`.", "See the row's `reason`."},
-      {"row-missing", group, "error, info", "`report diff`: rows of BASE are not in NEW.",
+      {"row-missing", group, "error, info",
+       "`report diff`: rows of BASE are not in NEW. It is info with `--allow-missing`.",
        "Rows are matched by case and parameters.",
-       "Measure them in NEW too, or pass `--allow-missing` if they need not be there."},
+       "Measure them in NEW too, or pass `--allow-missing`."},
       {"run-aborted", group, "error",
        "The run failed on the way or a signal ended it. The report is `incomplete` and holds what "
        "was measured before.",

@@ -24,8 +24,8 @@ std::vector<FindingReference> topology_findings() {
        "Look at the link state: `nvidia-smi nvlink --status`, `nvidia-smi nvlink --errorcounters`, "
        "or `rocm-smi --showtopo`."},
       {"hca-unknown", group, "error, warning",
-       "`NVSHMEM_HCA_LIST` or `NVSHMEM_HCA_PE_MAPPING` names a device that this node does not "
-       "have, so the entry selects nothing.",
+       "`NVSHMEM_HCA_LIST` or `NVSHMEM_HCA_PE_MAPPING` names a device that NVSHMEM does not have "
+       "here, so the entry selects nothing. It is a warning in a list of devices to exclude.",
        "Each entry is compared with the devices that NVSHMEM would enumerate here.",
        "Correct the name; the message gives the nearest spelling. `shmemctl topo` lists the "
        "names."},
@@ -60,7 +60,7 @@ std::vector<FindingReference> topology_findings() {
        "The rules of the selected NVSHMEM release.", "Keep one of the two lists."},
       {"mapping-malformed", group, "error, warning, info",
        "An entry of a device list cannot mean what it seems to: a count that is not a number, an "
-       "empty name, a stray character.",
+       "empty name, a stray character. It is an error if the entry therefore selects no device.",
        "The list is parsed as NVSHMEM parses it; the message gives the column.",
        "Write entries as `name:port` (HCA_LIST) or `name:port:count` (HCA_PE_MAPPING), separated "
        "by commas."},
@@ -111,8 +111,8 @@ std::vector<FindingReference> topology_findings() {
        "Record the machine with its names: `shmemctl topo --json FILE` on the host, or keep the "
        "legend of `nvidia-smi topo -m`."},
       {"nic-not-rdma", group, "error, warning, info",
-       "A list names an interface that is not an RDMA device, or the node has only interfaces that "
-       "carry TCP.",
+       "A list names an interface that is not an RDMA device (an error, unless it excludes), or "
+       "the node has only interfaces that carry TCP (info if it has no GPU).",
        "`/sys/class/infiniband` compared with `/sys/class/net`.",
        "In a list, write the names of RDMA devices, which `shmemctl topo` shows. Otherwise install "
        "an RDMA NIC or load its driver (`modprobe mlx5_ib`). For tests, Soft-RoCE is enough: "
@@ -120,7 +120,7 @@ std::vector<FindingReference> topology_findings() {
       {"nic-off-fabric", group, "error, warning",
        "A PE uses a NIC that is not part of the compute fabric: another link layer, another rate, "
        "or EFA beside InfiniBand. It cannot reach the NICs that the other PEs use, or is much "
-       "slower. `sim` reports the same.",
+       "slower. It is a warning if its link layer and rate are unknown. `sim` reports the same.",
        "The compute fabric is the largest group of ports with the same link layer and rate.",
        "Set the mapping that the finding prints."},
       {"nic-without-gpu", group, "info",
@@ -159,7 +159,7 @@ std::vector<FindingReference> topology_findings() {
        "`/sys/class/infiniband/*/ports/*/rate`, compared within a model.",
        "Compare cable, transceiver and switch port with those of a peer."},
       {"port-unknown", group, "error, warning",
-       "A list names a port number that the device does not have.",
+       "A list names a port that the device does not have; if it excludes devices, a warning.",
        "Each entry is compared with the ports of the device.",
        "Use a port that `shmemctl topo` lists, usually `:1`."},
       {"remote-transport-unknown", group, "error, warning",
@@ -226,7 +226,7 @@ std::vector<FindingReference> nic_counter_findings() {
       {"link-flapping", group, "error, warning",
        "A link went down or had to recover from errors: link_downed, link_error_recovery, symbol "
        "errors, carrier changes above their thresholds.",
-       "Rules in `nic_thresholds.conf`, each with its source.",
+       "Rules in `nic_thresholds.conf`, each with its severity and source.",
        "Reseat or replace cable and transceiver, look at the switch port, then at the kernel log."},
       {"nic-congested", group, "error, warning",
        "Counters show congestion: ECN marks, CNPs, pause frames, PCIe back-pressure above their "
@@ -236,10 +236,10 @@ std::vector<FindingReference> nic_counter_findings() {
        "moe`), and at the host's PCIe link (`shmemctl topo`)."},
       {"nic-hotspot-measured", group, "warning",
        "A port carried much more than its siblings, by its own counters.",
-       "The rate of each port, in each direction, is compared with those of the node's other "
-       "ports: it exceeds their median by more than 3.5 times 1.4826 MAD and by more than a tenth "
-       "of the link's rate (where that is unknown, it is more than twice the median), and it is "
-       "not negligible.",
+       "The rate of each port, in each direction, is compared with those of its node or rail: it "
+       "exceeds their median by more than 3.5 times 1.4826 MAD and a tenth of the link's rate (if "
+       "that is unknown, the median itself; while `bench`, `moe` or `fabric` measures, a hundredth "
+       "of it, and the median), and it is not negligible.",
        "Compare with `shmemctl topo`: the PEs of that port are named; change the mapping or spread "
        "the load."},
       {"nic-lossy", group, "error, warning",
@@ -286,7 +286,7 @@ std::vector<FindingReference> log_findings() {
        "Marks of libraries' error lines. Lines that differ in numbers only are one finding.",
        "Look at the lines before it; add what you find out with `--catalogue FILE`."},
       {"nic-hotspot-logged", group, "warning",
-       "By their logs, several ranks of a host use one NIC while others of the host carry nothing.",
+       "By their logs, several ranks of a host use one NIC while its other NICs carry nothing.",
        "The NIC of each rank's connections, and the NICs that the library lists.",
        "Run `shmemctl topo` on that node with the job's settings, and set the mapping that it "
        "prints."},
@@ -297,7 +297,7 @@ std::vector<FindingReference> process_findings() {
   constexpr const char* group = "Running processes";
   return {
       {"env-contradiction", group, "warning",
-       "A process has two variables set, one of which makes the other ineffective.",
+       "A process has two variables set, one of which removes the other's effect or a part of it.",
        "`inspect` compares `/proc/PID/environ` with a table of such pairs.",
        "Unset the one that is not meant."},
       {"env-ignored", group, "warning",
@@ -326,8 +326,8 @@ std::vector<FindingReference> process_findings() {
        "Keep one: uninstall a package, or clean `LD_LIBRARY_PATH` and `LD_PRELOAD`."},
       {"mapping-differs", group, "warning, info",
        "The ports over which a rank communicates are not those that `topo` computes for the "
-       "version and the settings of its library. The info form: NCCL may have made the "
-       "connections, and a ring of NCCL may leave the node by the NIC of another GPU.",
+       "version and the settings of its library. The info form: a log says so, or NCCL may have "
+       "made the connections, whose rings may leave the node by the NIC of another GPU.",
        "The ports of connected queue pairs (`inspect`), or those that the log of a rank names "
        "(`explain`), against NVSHMEM's and NCCL's rules on the topology of the node.",
        "Compare with `shmemctl topo` under the same variables; look for a variable that the "
@@ -350,8 +350,8 @@ std::vector<FindingReference> process_findings() {
        "3.5.19."},
       {"nvshmem-version-split", group, "error, warning",
        "Parts of NVSHMEM in one process are of different releases: the device library that is "
-       "linked into an extension, a plugin, the host library. It is a warning if the release's "
-       "rules allow it: same major release, newer host library, no private state.",
+       "linked into an extension, a plugin, the host library. It is a warning for an extension if "
+       "NVSHMEM allows it: same major release, newer host library, no private state.",
        "The versions that are texts in the files of `/proc/PID/maps`.",
        "Rebuild the extension against the host library that is loaded, or load the one that it was "
        "built with."},

@@ -58,11 +58,11 @@ std::vector<OptionSpec> make_table() {
   const TransportChoices transports = transport_choices();
   return {
       choice("COLOR", "auto", {"auto", "always", "never"},
-             "Whether text output has colors; auto: if stdout is a terminal and NO_COLOR is not "
-             "set, or if CLICOLOR_FORCE or FORCE_COLOR is set."),
+             "Whether text output has colors; auto: unless NO_COLOR is set, on a terminal (not "
+             "with TERM=dumb or CLICOLOR=0), or anywhere if CLICOLOR_FORCE or FORCE_COLOR is set."),
       number("TIMEOUT", "60", 1, 86400,
-             "Seconds that any single wait of a job may take; in subcommands that start no job, "
-             "seconds that the run may take besides the time that it is told to measure."),
+             "Seconds that any single wait may take in bringup, bench, moe and fabric; in other "
+             "subcommands, seconds for the whole run besides the time that it is told to measure."),
       choice("FAIL_ON", "error", {"error", "warning", "info"},
              "Lowest severity of a finding that makes the exit code 1; must be equal on all PEs."),
       choice("LOG_LEVEL", "warning", {"error", "warning", "info", "debug"},
@@ -84,25 +84,24 @@ std::vector<OptionSpec> make_table() {
       {"NVSHMEM_VERSION", OptionType::text, "",
        "NVSHMEM release whose rules map PEs to NICs, as X.Y.Z; empty: the newest known one or, if "
        "topo, check or sim reads a recorded node, the release in the recording."},
-      integer("PES_PER_NODE", "0", 0, 4096, "PEs that run on each node; 0: one per GPU."),
+      integer("PES_PER_NODE", "0", 0, 4096, "PEs per node; 0: one per GPU, or per entry of GPUS."),
       {"GPUS", OptionType::text, "",
        "GPU of each PE of a machine: comma-separated indices as topo shows them, the first for "
        "local PE 0; the list repeats if there are more PEs; empty: all GPUs in order."},
       {"HCA_LIST", OptionType::text, "",
-       "HCAs that PEs may use, as comma-separated NAME[:PORT]; a ^ before the list: use all but "
-       "these.",
+       "HCAs that PEs may use, as comma-separated NAME[:PORT]; ^ before the list: all but these.",
        in_nvshmem},
       {"HCA_PE_MAPPING", OptionType::text, "",
-       "HCAs that PEs may use, as comma-separated NAME:PORT:COUNT, each listed COUNT times; PEs "
-       "still choose by distance unless ENABLE_NIC_PE_MAPPING is set.",
+       "HCAs that PEs may use, as NAME:PORT:COUNT, each listed COUNT times (ignored if HCA_LIST is "
+       "set); PEs still choose by distance unless ENABLE_NIC_PE_MAPPING is set.",
        in_nvshmem},
       {"ENABLE_NIC_PE_MAPPING", OptionType::boolean, "0",
-       "Assign devices by local rank instead of by distance: local rank i gets device i modulo "
-       "their number.",
+       "Assign HCAs by local rank instead of by distance: local rank i gets HCA i modulo their "
+       "number.",
        in_nvshmem},
       {"HCA_PREFIX", OptionType::text, "",
-       "Text that the names of devices for IBGDA and IBDEVX must contain; with a ^ before it: must "
-       "not contain.",
+       "Text that the names of HCAs for IBGDA and IBDEVX must contain (with a ^ before it: must "
+       "not); if unset, as in NVSHMEM: ^smi from 3.5.19 on, mlx5 before.",
        in_nvshmem},
       {"DISABLE_DATA_DIRECT", OptionType::boolean, "0",
        "Compute distances from the HCA's own PCI path, not from that of its data-direct function.",
@@ -113,9 +112,10 @@ std::vector<OptionSpec> make_table() {
        "other worlds.",
        in_nvshmem},
       choice("REMOTE_TRANSPORT", "auto", with_none_and_auto(transports.remote),
-             "Transport to other nodes, which also decides which NICs are selected; none: no such "
-             "transport but ibgda, if IB_ENABLE_IBGDA is set; auto: the first of " +
-                 listed(transports.automatic) + " that reaches all PEs.",
+             "Transport to other nodes, which also decides which NICs are selected; none: at most "
+             "ibgda, if IB_ENABLE_IBGDA is set; auto: the first of " +
+                 listed(transports.automatic) +
+                 " that reaches all PEs; without a job (topo, sim): ibrc, or libfabric on EFA.",
              in_nvshmem),
       {"IB_ENABLE_IBGDA", OptionType::boolean, "0",
        "Use IBGDA: add ibgda to the transports to other nodes (if TRANSPORT is set, it must list "
@@ -157,9 +157,8 @@ std::vector<OptionSpec> runtime_options() {
        "File whose first line is the secret for BOOTSTRAP_UID_SESSION_ID, instead of "
        "BOOTSTRAP_UID_SECRET."},
       {"BOOTSTRAP_UID_SOCK_IFNAME", OptionType::text, "",
-       "Network interfaces for the TCP connections of the bootstrap and the failure detector: "
-       "comma-separated prefixes; ^ before the list: all but these; = before it: whole names (^= "
-       "for both).",
+       "Network interfaces for TCP connections of bootstrap and failure detector: comma-separated "
+       "prefixes; ^ before the list: all but these; = before it: whole names (^= for both).",
        in_nvshmem},
       choice("BOOTSTRAP_UID_SOCK_FAMILY", "", {"", "AF_INET", "AF_INET6"},
              "Address family of the TCP connections of the bootstrap and the failure detector; "
@@ -183,7 +182,9 @@ std::vector<OptionSpec> runtime_options() {
              "local rank, as in DeepEP's high-throughput mode; low-latency: one world, with a team "
              "for each local rank, as in DeepEP's low-latency mode."),
       {"SYMMETRIC_SIZE", OptionType::size, "1G",
-       "Size up to which the symmetric heap of each PE can grow.", in_nvshmem},
+       "Size up to which the symmetric heap of each PE can grow; a heap of GPU memory in NVSHMEM "
+       "programs: 128G unless SHMEMCTL_SYMMETRIC_SIZE is set.",
+       in_nvshmem},
       {"HEAP_CHUNK", OptionType::size, "64M",
        "The symmetric heap grows in multiples of this size, up to SYMMETRIC_SIZE."},
       choice("HEAP_BACKING", "auto", {"auto", "memfd", "devshm"},
@@ -207,10 +208,9 @@ std::vector<OptionSpec> gpu_options() {
   return {
       choice("HEAP", "auto", {"auto", "vmm", "fabric", "ipc", "host", "none"},
              "Memory of the symmetric heap that kernels use. vmm: GPU memory of CUDA's virtual "
-             "memory API; fabric: "
-             "the same, shareable across an NVLink domain; ipc: GPU memory shared by CUDA IPC; "
-             "host: host memory that the GPUs map; none: the job uses no GPUs; auto: fabric if the "
-             "machines share an NVLink domain, else vmm if all GPUs support it, else ipc."),
+             "memory API; fabric: the same, shareable in an NVLink domain; ipc: memory shared by "
+             "CUDA IPC; host: host memory that GPUs map; none: the job uses no GPUs; auto: fabric "
+             "if machines share an NVLink domain, else vmm if all GPUs support it, else ipc."),
       choice("DEVICE_PATH", "auto", {"auto", "p2p", "proxy", "ibgda"},
              "How kernels access the memory of other PEs. auto: by loads and stores where it is "
              "mapped, else by a network; p2p: by loads and stores only; proxy: by a network "
@@ -248,9 +248,9 @@ std::vector<OptionSpec> transport_options() {
   OptionSpec receives =
       integer("SRQ_DEPTH", "16384", 1, 1 << 20,
               "Depth of ibrc's shared receive queue of each device, in messages.");
-  OptionSpec depth = integer(
-      "QP_DEPTH", "1024", 128, 32768,
-      "Send queue depth of ibdevx and ibgda, in WQEBBs of 64 bytes; rounded up to a power of two.");
+  OptionSpec depth = integer("QP_DEPTH", "1024", 128, 32768,
+                             "Send queue depth of ibdevx and ibgda, in WQEBBs of 64 bytes, rounded "
+                             "up to a power of two; at most 16384 with the emulated HCA.");
   OptionSpec gda_queues =
       integer("IBGDA_NUM_RC_PER_PE", "2", 1, 64, "RC queue pairs of ibgda per peer and NIC.");
   OptionSpec gda_batch = integer("IBGDA_NUM_REQUESTS_IN_BATCH", "32", 1, 32768,
@@ -313,7 +313,7 @@ std::vector<OptionSpec> transport_options() {
              "any: any order that HCAs with out-of-order placement may use."),
       integer("PROXY_THREADS", "1", 1, 8,
               "Proxy threads of each PE; each serves a part of the other PEs. At most 6 if a "
-              "network carries transfers of GPU memory."),
+              "network carries transfers of GPU memory, and 5 if kernels use the proxy."),
       {"PROXY_CPUS", OptionType::text, "",
        "CPUs of the proxy threads, such as 2,4-7: one for each thread if there are enough, else "
        "all for all; empty: all CPUs that the process was allowed at its start."},
@@ -325,8 +325,8 @@ std::vector<OptionSpec> transport_options() {
              "Provider whose rules for ordering, atomics and signals libfabric's transport "
              "follows; empty: those of the provider in use."),
       {"LIBFABRIC_INTERFACE", OptionType::text, "",
-       "Network interface or domain that the libfabric provider uses; empty: the first that it "
-       "offers."},
+       "Network interface or domain that the libfabric provider uses; empty: those of the selected "
+       "NICs or, if the provider knows none of them (as tcp), its first."},
       {"UCX_LIBRARY", OptionType::text, "libucp.so.0", "Shared library to load as UCX."},
       {"LIBFABRIC_LIBRARY", OptionType::text, "libfabric.so.1",
        "Shared library to load as libfabric."},

@@ -34,7 +34,8 @@ std::string sizes_text(const CaseInfo& info) {
       sizes.push_back(std::to_string(size));
     return join(sizes, ", ") + " bytes";
   }
-  return format_size_bytes(info.min_bytes) + " to " + format_size_bytes(info.max_bytes) + " bytes" +
+  return format_size_bytes(info.min_bytes) + " to " + format_size_bytes(info.max_bytes) +
+         " bytes by default" +
          (info.element_bytes > 1 ? ", multiples of " + format_size_bytes(info.element_bytes) : "");
 }
 

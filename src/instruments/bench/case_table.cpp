@@ -195,10 +195,10 @@ static std::vector<CaseRow> make_table() {
   const std::string rounds_kernel =
       "in 200 further rounds, that no PE leaves before all have entered";
   const std::string rounds_stream = "in 20 further rounds, that puts enqueued before the call have "
-                                    "arrived when another PE's stream has left it";
+                                    "arrived when another PE's stream has left the barrier";
   const std::string rounds_stream_sync =
-      "in 20 further rounds, that puts which a quiet before the call has completed are seen when "
-      "another PE's stream has left it";
+      "in 20 further rounds, that puts which a quiet before the sync has completed are seen when "
+      "another PE's stream has left the sync";
   const std::string on_host = "Back-to-back calls on all PEs.";
   const std::string in_stream = "Back-to-back calls in the stream of each PE.";
   const std::string in_kernel =
@@ -294,9 +294,9 @@ static std::vector<CaseRow> make_table() {
        {kernel(MAKER(wait_forward_by_gpu), everyone, to_4M, caller, "PE 0 puts with a signal to PE 1; each PE waits for the signal and forwards the data to the next. The time of a round divided by the number of PEs is reported.", "on every PE")}},
 
       {"memcpy", reference, bandwidth, "bandwidth of memcpy into the peer's mapped memory: the reference for put", slots,
-       {host(MAKER(memcpy_reference_by_host), any, to_4M, "The slots and windows of put, without the runtime." + if_mapped)}},
+       {host(MAKER(memcpy_reference_by_host), any, to_4M, "Uses the slots and windows of put, without the runtime." + if_mapped)}},
       {"transport-put", reference, bandwidth, "bandwidth of puts by the transport alone: the reference for put where memory is not mapped", slots,
-       {host(MAKER(transport_put_by_host), any, to_4M, "The slots and windows of put, but calls of the transport itself, without the runtime, which looks up addresses and paths. Between PEs of a node the transport is shm.")}},
+       {host(MAKER(transport_put_by_host), any, to_4M, "Uses the slots and windows of put, but calls the transport itself, without the runtime, which looks up addresses and paths. Between PEs of a node the transport is shm, unless --transport lists others.")}},
       {"cacheline-pingpong", reference, latency, "half the round-trip time of a cache line: the reference for ping-pongs", messages,
        {host(MAKER(cacheline_pingpong_by_host), pingpong, unsized, "Each PE stores to the peer's mapped memory and polls its own memory, without the runtime." + if_mapped)}},
       {"bare-atomic", reference, latency, "latency of a fetch-add instruction on mapped memory: the reference for atomic-fetch-add", words,
