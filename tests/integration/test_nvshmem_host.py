@@ -86,6 +86,12 @@ class Names(Compiled):
             with self.subTest(header=header):
                 self.assertIn(tier, self.refused(f"#include <{header}>\n"))
 
+    def test_build_systems_can_read_the_version(self):
+        # cuDecomp's CMake searches this file for these names and a space and a number behind each.
+        text = (TREE / "include" / "non_abi" / "nvshmem_version.h").read_text(encoding="utf-8")
+        self.assertEqual([re.search(rf"NVSHMEM_VENDOR_{part}_VERSION ([0-9]*)", text)[1]
+                          for part in ("MAJOR", "MINOR", "PATCH")], ["3", "4", "5"])
+
     def test_macros_say_whose_library_it_is(self):
         source = self.folder / "macros.cpp"
         source.write_text("#include <nvshmem.h>\n#ifndef NVSHMEM_VENDOR_SHMEMCTL\n#error whose?\n#endif\n"
