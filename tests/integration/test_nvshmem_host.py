@@ -76,7 +76,8 @@ class Names(Compiled):
                            ("nvshmemx_qp_create(1, nullptr)", "tier C"), ("nvshmemx_qp_quiet_warp(0)", "tier C"),
                            ("nvshmemx_qp_int_put_nbi_block(p, p, 4, 1, 0)", "tier C"),
                            ("nvshmemx_region_start(p)", "tier C"), ("nvshmemx_ask_smem(p)", "tier C"),
-                           ("nvshmemx::tile_put(p)", "tier C")):
+                           ("nvshmemx::tile_put(p)", "tier C"), ("nvshmemx::make_shape(1, 2)", "tier C"),
+                           ("nvshmemx::shape<int, int> s; (void)s", "tier C")):
             with self.subTest(call=call):
                 said = self.refused(f"#include <nvshmemx.h>\nint main() {{ int* p = nullptr; (void)p; {call}; }}\n")
                 self.assertRegex(said, rf"is not in this library: .*{tier}")
