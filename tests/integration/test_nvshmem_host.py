@@ -92,6 +92,10 @@ class Names(Compiled):
         text = (TREE / "include" / "non_abi" / "nvshmem_version.h").read_text(encoding="utf-8")
         self.assertEqual([re.search(rf"NVSHMEM_VENDOR_{part}_VERSION ([0-9]*)", text)[1]
                           for part in ("MAJOR", "MINOR", "PATCH")], ["3", "4", "5"])
+        # Its host code takes the version from the name, behind the first v.
+        header = (TREE / "include" / "nvshmem_compat" / "version.h").read_text(encoding="utf-8")
+        name = re.search(r'NVSHMEM_VENDOR_STRING "(.*)"', header)[1]
+        self.assertRegex(name[name.index("v"):], r"^v3\.4\.5\b")
 
     def test_macros_say_whose_library_it_is(self):
         source = self.folder / "macros.cpp"
