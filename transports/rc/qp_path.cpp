@@ -4,7 +4,6 @@ namespace shmemctl::rc {
 
 PathOptions read_path_options(const Options& options) {
   PathOptions path;
-  path.gid_index = static_cast<int>(options.integer("IB_GID_INDEX"));
   path.service_level = static_cast<int>(options.integer("IB_SL"));
   path.traffic_class = static_cast<int>(options.integer("IB_TRAFFIC_CLASS"));
   path.ack_timeout = static_cast<int>(options.integer("IB_TIMEOUT"));

@@ -11,7 +11,6 @@
 namespace shmemctl::rc {
 
 struct PathOptions {
-  int gid_index = -1; ///< -1: the transport chooses among the port's GIDs
   int service_level = 0;
   int traffic_class = 0; ///< traffic class of RoCE
   int ack_timeout = 18;  ///< exponent: the timeout is 4.096 us * 2^ack_timeout
