@@ -236,9 +236,9 @@ std::vector<OptionSpec> transport_options() {
   OptionSpec roce_version = integer("IB_ROCE_VERSION_NUM", "2", 1, 2,
                                     "RoCE version that an automatically selected GID must have; if "
                                     "this is unset: any, v2 preferred.");
-  OptionSpec service_level =
-      integer("IB_SL", "0", 0, 15,
-              "Service level of connections over InfiniBand; over RoCE, their Ethernet priority.");
+  OptionSpec service_level = integer("IB_SL", "0", 0, 15,
+                                     "Service level of connections over InfiniBand; over RoCE, "
+                                     "their Ethernet priority (at most 7).");
   OptionSpec traffic_class =
       integer("IB_TRAFFIC_CLASS", "0", 0, 255,
               "Traffic class of RoCE connections; must be 0 over InfiniBand.");

@@ -36,11 +36,8 @@ void check_link_layers(const Pair& pair, const Settings& settings) {
   if (pair.local.ethernet != pair.remote.ethernet)
     throw pair.error(fmt::format("one is {}, the other {}", layer(pair.local), layer(pair.remote)),
                      "choose ports of one network on all hosts: SHMEMCTL_HCA_LIST");
-  if (!pair.local.ethernet && settings.path.traffic_class != 0)
-    throw pair.error("an InfiniBand port has no traffic class, and IB_TRAFFIC_CLASS is " +
-                         std::to_string(settings.path.traffic_class),
-                     "unset IB_TRAFFIC_CLASS; on InfiniBand, IB_SL chooses the service level",
-                     ExitCode::usage);
+  if (const auto unfit = rc::unfit_option(settings.path, pair.local.ethernet))
+    throw pair.error(unfit->cause, unfit->fix, ExitCode::usage);
 }
 
 int path_mtu(const Pair& pair, int local_mtu, int remote_mtu) {

@@ -11,4 +11,19 @@ PathOptions read_path_options(const Options& options) {
   return path;
 }
 
+std::optional<UnfitOption> unfit_option(const PathOptions& path, bool ethernet) {
+  constexpr int last_priority = 7; // three bits of the VLAN tag, and of mlx5's eth_prio
+  if (ethernet && path.service_level > last_priority)
+    return UnfitOption{"SHMEMCTL_IB_SL is " + std::to_string(path.service_level) +
+                           ", and over RoCE it is the Ethernet priority, which is at most " +
+                           std::to_string(last_priority),
+                       "set SHMEMCTL_IB_SL (--ib-sl) to a value from 0 to " +
+                           std::to_string(last_priority)};
+  if (!ethernet && path.traffic_class != 0)
+    return UnfitOption{"an InfiniBand port has no traffic class, and IB_TRAFFIC_CLASS is " +
+                           std::to_string(path.traffic_class),
+                       "unset IB_TRAFFIC_CLASS; on InfiniBand, IB_SL chooses the service level"};
+  return std::nullopt;
+}
+
 } // namespace shmemctl::rc

@@ -73,6 +73,11 @@ TEST(Mlx5Devices, UnfitDevicesArePassedOver) {
   EXPECT_EQ(reason_between(second, {}, {}), "reached: InfiniBand");
   EXPECT_NE(reason_between(second, {{"IB_TRAFFIC_CLASS", "4"}}, {}).find("no traffic class"),
             std::string::npos);
+  EXPECT_EQ(reason_between(second, {{"IB_SL", "15"}}, {}), "reached: InfiniBand");
+  FakeFabric ethernet({{"mlx5_0", 1, true, ""}});
+  EXPECT_EQ(reason_between(ethernet, {{"IB_SL", "7"}}, {}), "reached: RoCE");
+  EXPECT_NE(reason_between(ethernet, {{"IB_SL", "8"}}, {}).find("SHMEMCTL_IB_SL is 8"),
+            std::string::npos);
   TransportWorldOptions wanted;
   wanted.nics = {{"mlx5_0", 1}};
   expect_error(ExitCode::unavailable, {"mlx5_0", "port 1", "its port is DOWN"}, [&] {
