@@ -250,7 +250,8 @@ std::vector<OptionSpec> transport_options() {
               "Depth of ibrc's shared receive queue of each device, in messages.");
   OptionSpec depth = integer(
       "QP_DEPTH", "1024", 128, 32768,
-      "Send queue depth of ibdevx and ibgda, in WQEBBs of 64 bytes; rounded up to a power of two.");
+      "Send queue depth of ibdevx and ibgda, in WQEBBs of 64 bytes; rounded up to a power of two. "
+      "The emulated HCA's maximum is 16384.");
   OptionSpec gda_queues =
       integer("IBGDA_NUM_RC_PER_PE", "2", 1, 64, "RC queue pairs of ibgda per peer and NIC.");
   OptionSpec gda_batch = integer("IBGDA_NUM_REQUESTS_IN_BATCH", "32", 1, 32768,

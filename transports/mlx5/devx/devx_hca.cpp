@@ -65,11 +65,12 @@ public:
 
   std::unique_ptr<HcaQp> create_queue(const QpOptions& options) override {
     if (options.wqebbs > info_.max_wqebbs)
-      port_.device.fail("make a queue",
-                        std::to_string(options.wqebbs) + " WQEBBs exceed the limit of " +
-                            std::to_string(info_.max_wqebbs),
-                        "lower SHMEMCTL_QP_DEPTH to " + std::to_string(info_.max_wqebbs) +
-                            " or less");
+      port_.device.fail(
+          "make a queue",
+          "SHMEMCTL_QP_DEPTH, rounded up to a power of two, is " + std::to_string(options.wqebbs) +
+              " WQEBBs, and the device's send queues have at most " +
+              std::to_string(info_.max_wqebbs),
+          "lower SHMEMCTL_QP_DEPTH to " + std::to_string(info_.max_wqebbs) + " or less");
     return std::make_unique<DevxQp>(port_, options);
   }
 
