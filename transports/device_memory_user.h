@@ -28,7 +28,8 @@ public:
   /// register its part. Local memory of operations may be in the region. The caller requests no
   /// atomics on the region, and no signals with SignalOp::add in it.
   virtual void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) = 0;
-  /// Deregisters the region before its memory is freed. No operation on it may be in flight.
+  /// Deregisters the region before its memory is freed. No operation on it may be in flight. Other
+  /// regions of GPU memory stay usable.
   virtual void drop_device_region(int region) = 0;
   /// Whether the NICs order a signal after its payload in GPU memory without help. If not, the
   /// caller requests no signals in GPU memory.
