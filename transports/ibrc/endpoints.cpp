@@ -6,6 +6,7 @@
 
 #include "transports/ibrc/failure.h"
 #include "transports/verbs/device_share.h"
+#include "transports/verbs/poll_completions.h"
 #include "transports/verbs/status.h"
 
 namespace shmemctl::ibrc {
@@ -248,7 +249,8 @@ bool Endpoints::poll() {
     if (completions.in_flight == 0)
       continue;
     std::array<ibv_wc, 16> batch;
-    const int count = ::ibv_poll_cq(completions.queue.get(), batch.size(), batch.data());
+    const int count =
+        verbs::poll_completions(completions.queue.get(), batch, [this] { return job_.where(); });
     for (int i = 0; i < count; ++i)
       if (!take(completions, batch[static_cast<std::size_t>(i)]) && !failed)
         failed = &endpoints_[batch[static_cast<std::size_t>(i)].wr_id >> 32];

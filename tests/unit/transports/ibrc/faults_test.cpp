@@ -183,6 +183,21 @@ TEST(Faults, TheJobsFailureEndsTheWait) {
   fake.silent = false;
 }
 
+TEST(Faults, ACqThatCannotBePolledIsAnError) {
+  FakeVerbs fake({roce_device("fake0")});
+  run_over(fake, [&](TransportPe& me) {
+    if (me.pe == 0) {
+      fake.poll_error = -1;
+      expect_error(ExitCode::unavailable,
+                   {"CQ", "cannot read completions", "ibv_poll_cq returned -1", "host host0",
+                    "PE 0", "device fake0"},
+                   [&] { put_and_wait(me); });
+      fake.poll_error = 0;
+    }
+    me.barrier();
+  });
+}
+
 TEST(Faults, ARequestThatTheDeviceRefuses) {
   FakeVerbs fake({roce_device("fake0")});
   run_over(fake, [&](TransportPe& me) {
