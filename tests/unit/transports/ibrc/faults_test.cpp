@@ -213,6 +213,24 @@ TEST(Faults, ARequestThatTheDeviceRefuses) {
   });
 }
 
+/// Whether the device refuses a request or an earlier failure does, its staging slots are free
+/// again: there are 64 of them for all peers.
+TEST(Faults, RefusedRequestsLeaveTheirStagingSlots) {
+  FakeVerbs fake({roce_device("fake0")});
+  run_over(fake, [&](TransportPe& me) {
+    if (me.pe == 0) {
+      const std::vector<std::byte> unregistered(20000);
+      for (int i = 0; i < 100; ++i)
+        expect_error(ExitCode::unavailable, {"PE 1 on host1", "rejected the request"}, [&] {
+          me.transport->put_signal(0, heap_at(1, 0), unregistered.data(), unregistered.size(),
+                                   heap_at(1, 3), 1, SignalOp::add, true);
+        });
+      me.transport->put(0, heap_at(0, 0), unregistered.data(), unregistered.size(), true);
+    }
+    me.barrier();
+  });
+}
+
 /// Earlier requests in flight without a completion do not delay the next quiet.
 TEST(Faults, AQuietAfterARefusedRequest) {
   for (int puts = 1; puts <= 20; ++puts) { // one of some asks for a completion
