@@ -347,8 +347,7 @@ void add_inspect(CLI::App& app, Context& context) {
       "  shmemctl inspect --all --sysroot copy-of-a-node");
   auto flags = std::make_shared<InspectFlags>();
   add_inspect_flags(*command, *flags);
-  add_archive_flag(*command, flags->source);
-  add_option(*command, context, "SYSROOT");
+  add_archive_flags(*command, context, flags->source);
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) {
       check_flags(*flags);
