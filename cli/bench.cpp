@@ -352,7 +352,7 @@ ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession
   Report& report = session.report();
   session.step("gathering phases and hosts");
   describe_job(runtime, context, options, report);
-  session.step("the self-test");
+  session.step("running the self-test");
   const Pinning pinning(runtime, parse_pin_choice(flags.pin));
   report.measurement = measurement_of(pinning);
   report.findings.insert(report.findings.end(), pinning.findings().begin(),

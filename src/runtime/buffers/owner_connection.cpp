@@ -67,7 +67,7 @@ void OwnerConnection::pause(short events, int longest_ms, const Deadline& deadli
   ::poll(&event, events == 0 ? 0 : 1, deadline.poll_ms(longest_ms));
   health_.check();
   if (deadline.passed())
-    health_.give_up("ask for a registered buffer", owner_);
+    health_.give_up("request for a registered buffer", owner_);
 }
 
 Packet OwnerConnection::wait_for_packet(const Deadline& deadline) {
