@@ -67,10 +67,10 @@ void add_topo(CLI::App& app, Context& context) {
       ->check(CLI::IsMember({"hwloc-xml", "nccl-xml", "report"}));
   command->add_flag("--compare-versions", flags->compare_versions,
                     "Also map by the rules of every known NVSHMEM release, and show those that "
-                    "choose other NICs here");
+                    "choose other NICs here (not with --dump of XML)");
   command->add_flag("--measure", flags->measure,
                     "Also measure copies between every pair of GPUs of this machine, in GB/s "
-                    "(needs two NVIDIA GPUs; not with --from or --sysroot)");
+                    "(needs two NVIDIA GPUs; not with --from, --sysroot or --dump of XML)");
   command->callback([&context, source_flags, flags] {
     context.run = [source_flags, flags](Context& run_context) {
       refuse_idle_flags(*flags, run_context);
