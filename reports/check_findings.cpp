@@ -101,7 +101,7 @@ std::vector<FindingReference> check_findings() {
        "bytes."},
       {"gpu-p2p", group, severities,
        "Pairs of GPUs cannot access each other's memory, or their link has no native atomics. It "
-       "is an error if access fails and a GPU of the node has NVLinks.",
+       "is an error if access fails between GPUs that NVLinks join.",
        "`cuDeviceCanAccessPeer`, `cuDeviceGetP2PAttribute`.",
        "`nvidia-smi topo -p2p r`, then pcie-acs and iommu."},
       {"nvlink-state", group, severities, "NVLinks of a GPU are down (error: all of one GPU).",
