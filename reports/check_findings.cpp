@@ -401,14 +401,6 @@ std::vector<FindingReference> check_findings() {
       {"libpmix", group, "info",
        "PMIx's library is not installed; the bootstrap pmix needs it. No finding results.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},
-      {"libpmi", group, "info",
-       "PMI-1's library is not installed. The bootstrap pmi does without it, other programs may "
-       "not. No finding results.",
-       "`dlopen` of its names.", "Install the package that the printed fix names."},
-      {"libpmi2", group, "info",
-       "PMI-2's library is not installed. The bootstrap pmi2 does without it, other programs may "
-       "not. No finding results.",
-       "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"liboshmem", group, "info",
        "OpenSHMEM's library is not installed; the bootstrap openshmem needs it. No finding.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},
