@@ -375,7 +375,8 @@ class Tree:
         return 2 + max(len(left), len(right)) - same
 
     def callers(self, source, function):
-        """(source, index of the bracket) of the calls of a factory: in its file, else everywhere."""
+        """(source, index of the bracket) of the calls of a factory: in its file, else everywhere; everywhere, too, if its header declares it
+        and it returns an Error."""
         def inside(where):
             found = where.called.get(function.name)
             if not found:
@@ -389,9 +390,16 @@ class Tree:
         if not function.name:
             return []
         own = inside(source)
-        if own and (source.path.endswith(".cpp") or function.is_lambda):
+        if own and (function.is_lambda or source.path.endswith(".cpp") and not self.is_shared(source, function)):
             return own
-        return own + [call for where in self.sources if where is not source for call in inside(where)]
+        everywhere = own + [call for where in self.sources if where is not source for call in inside(where)]
+        return own if own and len(everywhere) > MAX_CHAINS else everywhere
+
+    def is_shared(self, source, function):
+        """Whether the function of a .cpp file returns an Error, and the file's header declares it."""
+        header = source.path.rsplit(".", 1)[0] + ".h"
+        return source.tokens[function.head] == "Error" and any(
+            other.path == header and function.name in other.called for other in self.sources)
 
     def bound(self, source, index, names, depth=0):
         """What the parameters among `names` are bound to at a token: one item for each chain of calls that gives a literal."""

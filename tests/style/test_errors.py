@@ -154,13 +154,14 @@ class Rules(unittest.TestCase):
             with self.subTest(change):
                 self.assertEqual(len(complaints(self.error(**change))), 1)
 
-    def sites(self, text):
-        """Renders the sites of one file of C++."""
+    def sites(self, text, **others):
+        """Renders the sites of x.cpp, and of the other files of C++: name_h="..." is name.h."""
         import tempfile
         with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "src" / "x.cpp"
-            path.parent.mkdir()
-            path.write_text(text)
+            source = pathlib.Path(folder) / "src"
+            source.mkdir()
+            for name, content in {"x_cpp": text, **others}.items():
+                (source / name.replace("_", ".")).write_text(content)
             return [e.text() for e in error_sites.Tree(folder, ("src",)).rendered()]
 
     def test_literals_names_and_both_branches_are_rendered(self):
@@ -176,6 +177,14 @@ class Rules(unittest.TestCase):
                   void f() { throw bad("no " + name, "omit it"); } // throw bad("a comment", "")
                   void g() { const auto refuse = [&](const char* why) { throw bad(why, "wait"); }; refuse("too many"); }"""
         self.assertEqual(self.sites(text), ["bench: no {name}\n    fix: omit it", "bench: too many\n    fix: wait"])
+
+    def test_factories_that_a_header_declares_are_rendered_for_callers_in_other_files(self):
+        text = """Error bad(const std::string& what) { return {ExitCode::usage, "moe", "", what, "omit it"}; }
+                  void f() { throw bad("too few"); }"""
+        caller = 'void g() { throw bad("too many"); }'
+        here, there = "moe: too few\n    fix: omit it", "moe: too many\n    fix: omit it"
+        self.assertEqual(self.sites(text, x_h="Error bad(const std::string& what);", y_cpp=caller), [here, there])
+        self.assertEqual(self.sites(text, y_cpp=caller), [here])
 
 
 if __name__ == "__main__":
