@@ -389,7 +389,7 @@ ExitCode list(const Context& context, const BenchFlags& flags) {
 /// Steps are compared at one size of one pair: rejects flags that select anything else.
 void require_ladder(const BenchFlags& flags) {
   if (!flags.cases.empty())
-    throw bad("--ladder chooses its cases itself", "omit " + printable(flags.cases.front()));
+    throw bad("--ladder chooses its cases itself", "omit " + printable(join(flags.cases, ", ")));
   if (!flags.traffic.empty() || flags.bidirectional)
     throw bad("--traffic and --bidir cannot be combined with --ladder, which measures one pair in "
               "one direction, then MoE",
@@ -409,7 +409,7 @@ ExitCode run_bench(Context& context, const BenchFlags& flags) {
     return list(context, flags);
   parse_pin_choice(flags.pin); // values are checked before anything is started
   if (flags.self_test && !flags.cases.empty())
-    throw bad("--self-test takes no case", "omit " + printable(flags.cases.front()));
+    throw bad("--self-test takes no case", "omit " + printable(join(flags.cases, ", ")));
   if (flags.self_test)
     return with_job(context, {},
                     [&](JobSession& session, Runtime& runtime, const Options& options) {

@@ -287,6 +287,10 @@ ExitCode inspect_job(const Context& context, const InspectFlags& flags) {
     throw bad_inspect("PID " + flags.pids.front(),
                       "PIDs cannot be passed to a job: each node has processes of its own",
                       "pass --user NAME or --all, or start inspect without a launcher");
+  if (!flags.source->from.empty())
+    throw bad_inspect("--from " + flags.source->from,
+                      "cannot be passed to a job: each PE inspects the node on which it runs",
+                      "omit --from, or start inspect without a launcher");
   return with_bootstrap(context, [&flags](const BootstrapSession& job) {
     const std::string root = job.options.text("SYSROOT");
     const Sysroot sysroot(root.empty() ? "/" : root);

@@ -101,7 +101,7 @@ std::vector<FindingReference> check_findings() {
        "bytes."},
       {"gpu-p2p", group, severities,
        "Pairs of GPUs cannot access each other's memory, or their link has no native atomics. It "
-       "is an error if access fails and a GPU of the node has NVLinks.",
+       "is an error if access fails between GPUs that NVLinks join.",
        "`cuDeviceCanAccessPeer`, `cuDeviceGetP2PAttribute`.",
        "`nvidia-smi topo -p2p r`, then pcie-acs and iommu."},
       {"nvlink-state", group, severities, "NVLinks of a GPU are down (error: all of one GPU).",
@@ -400,14 +400,6 @@ std::vector<FindingReference> check_findings() {
        "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"libpmix", group, "info",
        "PMIx's library is not installed; the bootstrap pmix needs it. No finding results.",
-       "`dlopen` of its names.", "Install the package that the printed fix names."},
-      {"libpmi", group, "info",
-       "PMI-1's library is not installed. The bootstrap pmi does without it, other programs may "
-       "not. No finding results.",
-       "`dlopen` of its names.", "Install the package that the printed fix names."},
-      {"libpmi2", group, "info",
-       "PMI-2's library is not installed. The bootstrap pmi2 does without it, other programs may "
-       "not. No finding results.",
        "`dlopen` of its names.", "Install the package that the printed fix names."},
       {"liboshmem", group, "info",
        "OpenSHMEM's library is not installed; the bootstrap openshmem needs it. No finding.",

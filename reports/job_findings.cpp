@@ -244,6 +244,11 @@ std::vector<FindingReference> fabric_findings() {
        "Something was slow when all pairs were measured, and not when it was measured again.",
        "As `fabric-slow-host`.",
        "Other traffic or another process was in the way. `--soak DURATION` shows how often."},
+      {"fabric-unconfirmed", group, "warning",
+       "Something was slow when all pairs were measured, and was not measured again: no host was "
+       "left that is not slow, or too many parts were slow.",
+       "As `fabric-slow-host`, without a second measurement.",
+       "Run `fabric` again with more hosts that are not slow, or only with the slow hosts."},
   };
 }
 

@@ -264,7 +264,7 @@ private:
         continue;
       if (part == "..")
         throw refused(name, "leaves the archive");
-      if (part.size() > max_name_bytes || ++depth > max_depth)
+      if (part.size() > max_name_bytes || depth++ > max_depth)
         throw refused(name, fmt::format("has a name of more than {} bytes, or more than {} folders "
                                         "above it",
                                         max_name_bytes, max_depth));

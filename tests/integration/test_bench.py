@@ -399,6 +399,8 @@ class BadInput(BenchTest):
                                 (("put", "-i", "8", "-f", "2"), "-f"), (("put", "-i", "0"), "not a size"),
                                 (("put", "--max-noise", "1", "-n", "9"), "--max-noise"),
                                 (("put", "--ladder"), "--ladder chooses its cases itself"),
+                                (("put", "get", "--ladder"), "omit put, get"),
+                                (("put", "get", "--self-test"), "omit put, get"),
                                 (("--ladder", "--sizes", "8,16"), "one size"),
                                 (("--ladder", "-f", "4"), "one size"),
                                 (("put", "--pin", "999999"), "999999")):

@@ -9,7 +9,7 @@ from support import CliTest, run
 
 SMALL = {"SHMEMCTL_SYMMETRIC_SIZE": "64M"}
 IDS = {"fabric-lossy", "fabric-one-way", "fabric-slow-group", "fabric-slow-host", "fabric-slow-nic", "fabric-slow-pair",
-       "fabric-slow-rail", "fabric-slow-under-load", "fabric-transient"}
+       "fabric-slow-rail", "fabric-slow-under-load", "fabric-transient", "fabric-unconfirmed"}
 
 
 class FabricTest(CliTest):

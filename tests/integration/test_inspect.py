@@ -578,6 +578,12 @@ class Jobs(Inspect):
         self.assertEqual(code, 2, err)
         self.assertIn("each node has processes of its own", err)
 
+    def test_an_archive_is_refused(self):
+        code, _, err = self.job([0, 1], "--all", "--from", "node.tar.zst")
+        self.assertEqual(code, 2, err)
+        self.assertIn("--from node.tar.zst: cannot be passed to a job", err)
+        self.assertIn("fix: omit --from, or start inspect without a launcher", err)
+
 
 class Speed(Inspect):
     def test_eight_processes_of_four_hundred_libraries(self):

@@ -185,6 +185,14 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.sites(text, x_h="void require(int result, const std::string& action);", y_cpp=other), [opened, mapped])
         self.assertEqual(self.sites(text, y_cpp=other), [opened])
 
+    def test_errors_that_a_header_declares_are_rendered_for_callers_in_other_files(self):
+        text = """Error bad(const std::string& what) { return {ExitCode::usage, "moe", "", what, "omit it"}; }
+                  void f() { throw bad("too few"); }"""
+        caller = 'void g() { throw bad("too many"); }'
+        here, there = "moe: too few\n    fix: omit it", "moe: too many\n    fix: omit it"
+        self.assertEqual(self.sites(text, x_h="Error bad(const std::string& what);", y_cpp=caller), [here, there])
+        self.assertEqual(self.sites(text, y_cpp=caller), [here])
+
 
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))

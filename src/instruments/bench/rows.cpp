@@ -87,14 +87,16 @@ std::optional<double> total_rate(const std::vector<PeSamples>& samples,
 
 std::optional<RowWindows> worst_window(const std::vector<PeSamples>& samples,
                                        const std::vector<std::vector<double>>& window_us,
-                                       double length_s) {
+                                       double length_s, std::size_t count) {
   RowWindows worst;
   worst.length_s = length_s;
+  worst.count = count;
+  std::size_t kept = 0;
   for (const std::vector<double>& of_pe : window_us)
-    worst.count = std::max(worst.count, of_pe.size());
-  if (worst.count == 0)
+    kept = std::max(kept, of_pe.size());
+  if (kept == 0)
     return std::nullopt;
-  for (std::size_t i = 0; i < worst.count; ++i) {
+  for (std::size_t i = 0; i < kept; ++i) {
     double sum_GBps = 0;
     for (std::size_t pe = 0; pe < std::min(samples.size(), window_us.size()); ++pe) {
       if (i >= window_us[pe].size() || !(window_us[pe][i] > 0))
@@ -185,7 +187,8 @@ ResultRow make_row(const PointResult& outcome) {
       row.algbw_GBps = nccl->algorithm_GBps;
       row.busbw_GBps = nccl->bus_GBps;
     }
-  row.windows = worst_window(outcome.samples, outcome.window_us, outcome.plan.window_s);
+  row.windows = worst_window(outcome.samples, outcome.window_us, outcome.plan.window_s,
+                             outcome.plan.windows);
   row.cores = outcome.cores;
   if (outcome.histogram)
     row.histogram = histogram_of(times);

@@ -41,9 +41,10 @@ std::optional<double> total_rate(const std::vector<PeSamples>& samples,
 /// time of an operation in a window of any PE. Nothing without windows.
 /// @param window_us PeSamples::window_us of each PE
 /// @param length_s length of a window
+/// @param count windows of the run; `window_us` may have fewer, of which the slower ones were kept
 std::optional<RowWindows> worst_window(const std::vector<PeSamples>& samples,
                                        const std::vector<std::vector<double>>& window_us,
-                                       double length_s);
+                                       double length_s, std::size_t count);
 /// The median of reference time / measured time over all samples; nothing without a reference.
 std::optional<double> share_of_reference(const std::vector<PeSamples>& samples);
 

@@ -63,8 +63,8 @@ public:
       samples_.window_us.push_back(window_us_ / window_operations_);
     window_us_ = window_operations_ = 0;
   }
-  /// Keeps the slower of every two neighbours.
-  void merge_windows() { keep_longest(samples_.window_us); }
+  /// Keeps the slower of every two neighbours, with the length that it had.
+  void drop_faster_windows() { keep_longest(samples_.window_us); }
 
   /// Replaces every two neighbouring samples by one of twice the length.
   void halve_all() {
@@ -235,15 +235,16 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
   std::uint64_t taken = 0;
   double done_s = 0;
   plan.window_s = round_s / static_cast<double>(windows_of_round);
-  // Counted also on PEs that measure nothing, so that all PEs end the same windows.
+  // Kept windows. Counted also on PEs that measure nothing, so that all PEs end the same windows.
   std::size_t windows = 0;
+  plan.windows = 0;
   const auto end_window = [&] {
     series.end_window();
+    ++plan.windows;
     if (++windows < max_windows)
       return;
-    series.merge_windows();
+    series.drop_faster_windows();
     windows /= 2;
-    plan.window_s *= 2;
   };
   do {
     const auto in_round =

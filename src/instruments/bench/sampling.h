@@ -1,6 +1,7 @@
 // One point of a case: warm-up, calibration, samples.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -62,6 +63,9 @@ struct SamplePlan {
   /// With Effort::max_noise: the remaining error of p50, on the PE where it is largest.
   double noise = 0;
   double window_s = 0; ///< with Effort::duration_s: length of a window (PeSamples::window_us)
+  /// With Effort::duration_s: all windows of the run, also those that were dropped because a
+  /// neighbour was slower.
+  std::size_t windows = 0;
 };
 
 /// A sample is at least this many times as long as the error of the clock, so that the error is at

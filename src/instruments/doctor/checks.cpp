@@ -117,8 +117,6 @@ std::vector<Check> make_checks() {
       {"libucp", "library", "UCX", library("libucp")},
       {"libmpi", "library", "MPI", library("libmpi")},
       {"libpmix", "library", "PMIx", library("libpmix")},
-      {"libpmi", "library", "PMI", library("libpmi")},
-      {"libpmi2", "library", "PMI-2", library("libpmi2")},
       {"liboshmem", "library", "OpenSHMEM", library("liboshmem")},
       {"libgdrapi", "library", "GDRCopy", library("libgdrapi")},
   });

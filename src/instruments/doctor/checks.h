@@ -137,7 +137,7 @@ CheckResult judge_cuda_driver(const CudaProbe& probe, const std::string& toolkit
 /// binary; empty if it can.
 std::optional<CheckResult> judge_kernels_of_driver(const CudaProbe& probe,
                                                    const std::string& toolkit_version);
-CheckResult judge_gpu_p2p(const CudaProbe& probe, bool nvlinks);
+CheckResult judge_gpu_p2p(const CudaProbe& probe, const Node& node);
 /// @param answer lines "0 ok NAME" or "0 bad NAME: ERROR", or one line "none WHY"
 CheckResult judge_gpu_kernel(const std::string& answer);
 /// GPU features that the runtime needs: memory shared between processes, cooperative launch.

@@ -10,6 +10,7 @@
 #include "src/base/text.h"
 #include "src/instruments/doctor/checks.h"
 #include "src/instruments/doctor/support.h"
+#include "src/model/topo/distance.h"
 
 namespace shmemctl::doctor {
 
@@ -65,44 +66,72 @@ CheckResult gpus_visible(const CheckContext& context) {
 
 namespace {
 
+using DevicePairs = std::vector<std::pair<std::size_t, std::size_t>>;
+
 /// The pairs for which either direction of the matrix is false.
-std::vector<std::string> pairs_without(const std::vector<std::vector<bool>>& matrix) {
-  std::vector<std::string> pairs;
+DevicePairs pairs_without(const std::vector<std::vector<bool>>& matrix) {
+  DevicePairs pairs;
   for (std::size_t from = 0; from < matrix.size(); ++from)
     for (std::size_t to = from + 1; to < matrix[from].size(); ++to)
       if (!matrix[from][to] || to >= matrix.size() || from >= matrix[to].size() ||
           !matrix[to][from])
-        pairs.push_back(std::to_string(from) + "-" + std::to_string(to));
+        pairs.emplace_back(from, to);
   return pairs;
+}
+
+std::string names_of(const DevicePairs& pairs) {
+  std::vector<std::string> names;
+  for (const auto& [from, to] : pairs)
+    names.push_back(std::to_string(from) + "-" + std::to_string(to));
+  return name_list(names);
+}
+
+/// The position of a CUDA device in Node::gpus; -1 if it is unknown.
+int gpu_of(const CudaDevice& device, const Node& node) {
+  for (std::size_t i = 0; i < node.gpus.size(); ++i)
+    if (const int pci = node.gpus[i].pci;
+        pci >= 0 && device.address == node.pci[static_cast<std::size_t>(pci)].address)
+      return static_cast<int>(i);
+  return -1;
+}
+
+bool joined_by_nvlink(const CudaProbe& probe, std::size_t from, std::size_t to, const Node& node) {
+  if (std::max(from, to) >= probe.devices.size())
+    return false;
+  const int left = gpu_of(probe.devices[from], node), right = gpu_of(probe.devices[to], node);
+  return left >= 0 && right >= 0 && distance(node, left, right).path == PathClass::nvlink;
 }
 
 } // namespace
 
-CheckResult judge_gpu_p2p(const CudaProbe& probe, bool nvlinks) {
+CheckResult judge_gpu_p2p(const CudaProbe& probe, const Node& node) {
   if (!probe.initialized())
     return skipped("CUDA does not initialize: see cuda-driver", probe.problem);
   const std::size_t count = probe.devices.size();
   if (count < 2)
     return skipped("fewer than two GPUs", "cuDeviceGetCount: " + std::to_string(count));
-  const std::vector<std::string> apart = pairs_without(probe.peers);
+  const DevicePairs apart = pairs_without(probe.peers);
   const std::string pairs = std::to_string(count * (count - 1) / 2) + " pairs";
   if (apart.empty()) {
     const std::string can = "cuDeviceCanAccessPeer: yes for all " + pairs;
-    const std::vector<std::string> without = pairs_without(probe.atomics);
+    const DevicePairs without = pairs_without(probe.atomics);
     if (!without.empty())
       return warned("the links of " + std::to_string(without.size()) + " of " + pairs +
-                        " have no native atomics: " + name_list(without) +
+                        " have no native atomics: " + names_of(without) +
                         "; kernels on these GPUs reach each other through a network only",
                     can + "; cuDeviceGetP2PAttribute: NATIVE_ATOMIC_SUPPORTED 0 for CUDA devices " +
-                        name_list(without),
+                        names_of(without),
                     "nvidia-smi topo -p2p a");
     return passed("every GPU can access every other GPU's memory",
                   probe.atomics.empty() ? can : can + ", with native atomics");
   }
   const std::string reason = std::to_string(apart.size()) + " of " + pairs +
-                             " cannot access each other's memory: " + name_list(apart);
-  const std::string evidence = "cuDeviceCanAccessPeer: 0 for CUDA devices " + name_list(apart);
+                             " cannot access each other's memory: " + names_of(apart);
+  const std::string evidence = "cuDeviceCanAccessPeer: 0 for CUDA devices " + names_of(apart);
   const std::string fix = "nvidia-smi topo -p2p r  # then see pcie-acs and iommu";
+  const bool nvlinks = std::any_of(apart.begin(), apart.end(), [&](const auto& pair) {
+    return joined_by_nvlink(probe, pair.first, pair.second, node);
+  });
   return nvlinks ? failed(reason, evidence, fix) : warned(reason, evidence, fix);
 }
 
@@ -113,10 +142,7 @@ CheckResult gpu_p2p(const CheckContext& context) {
     return skipped("needs the live machine: the system root is a copy");
   if (context.node.gpus.size() < 2)
     return skipped("only one GPU on this node");
-  const std::vector<Gpu>& gpus = context.node.gpus;
-  return judge_gpu_p2p(live_cuda(), std::any_of(gpus.begin(), gpus.end(), [](const Gpu& gpu) {
-                         return nvlink_count(gpu) > 0;
-                       }));
+  return judge_gpu_p2p(live_cuda(), context.node);
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include <limits>
 #include <poll.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include "src/base/error.h"
@@ -409,13 +410,15 @@ constexpr std::size_t max_output_bytes = 1 << 20;
   ::_exit(0); // not exit(): the child must not run the parent's destructors or flush its buffers
 }
 
-/// Everything the child writes until it closes the pipe; false if the deadline passed first.
-bool read_output(int descriptor, Clock::time_point deadline, std::string& text) {
-  while (text.size() < max_output_bytes) {
+enum class Ending { in_time, late, too_long };
+
+/// Everything the child writes until it closes the pipe, at most max_output_bytes.
+Ending read_output(int descriptor, Clock::time_point deadline, std::string& text) {
+  for (;;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     if (left.count() <= 0)
-      return false;
+      return Ending::late;
     pollfd entry{descriptor, POLLIN, 0};
     if (::poll(&entry, 1, static_cast<int>(left.count())) <= 0)
       continue;
@@ -424,10 +427,25 @@ bool read_output(int descriptor, Clock::time_point deadline, std::string& text) 
     if (count < 0 && errno == EINTR)
       continue;
     if (count <= 0)
-      return true;
+      return Ending::in_time;
     text.append(buffer, static_cast<std::size_t>(count));
+    if (text.size() > max_output_bytes) {
+      text.resize(max_output_bytes);
+      return Ending::too_long;
+    }
   }
-  return true;
+}
+
+/// Waits for the end of the child. A child stuck in the kernel does not end, even if it is killed.
+Ending reap(pid_t child, Clock::time_point deadline, int& status) {
+  for (;;) {
+    const pid_t ended = ::waitpid(child, &status, WNOHANG);
+    if (ended == child || (ended < 0 && errno != EINTR))
+      return Ending::in_time;
+    if (Clock::now() >= deadline)
+      return Ending::late;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 } // namespace
@@ -446,14 +464,18 @@ ChildOutput call_in_child(const std::function<std::string()>& answer, const std:
     run_in_child(answer, write_end.get());
   write_end.reset();
   ChildOutput result;
-  const bool in_time = read_output(read_end.get(), Clock::now() + deadline, result.text);
-  if (!in_time)
-    ::kill(child, SIGKILL);
+  const Clock::time_point until = Clock::now() + deadline;
   int status = 0;
-  // A child stuck in the kernel cannot be reaped; it must not hang us as well.
-  while (::waitpid(child, &status, in_time ? 0 : WNOHANG) < 0 && errno == EINTR) {
+  Ending ending = read_output(read_end.get(), until, result.text);
+  if (ending == Ending::in_time) // it has closed the pipe, but may not have ended
+    ending = reap(child, until, status);
+  if (ending != Ending::in_time) {
+    ::kill(child, SIGKILL);
+    reap(child, Clock::now(), status);
   }
-  if (!in_time)
+  if (ending == Ending::too_long)
+    result.problem = call + " returned more than 1 MiB";
+  else if (ending == Ending::late)
     result.problem = call + " did not return within " + std::to_string(deadline.count()) + " ms";
   else if (WIFSIGNALED(status))
     result.problem = call + " died of signal " + std::to_string(WTERMSIG(status));

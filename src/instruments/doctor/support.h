@@ -155,9 +155,9 @@ struct ChildOutput {
   std::string problem; ///< why the output is missing or incomplete; "" if it is complete
 };
 
-/// Forks, runs `answer` in the child and returns its output. A child that does not finish by the
-/// deadline is killed. A child that a signal kills is reported as a problem that names `call`.
-/// Never throws.
+/// Forks, runs `answer` in the child and returns its output. A child that does not end by the
+/// deadline, or whose output is too long, is killed. A child that a signal kills is reported as a
+/// problem that names `call`. Never throws.
 ChildOutput call_in_child(const std::function<std::string()>& answer, const std::string& call,
                           std::chrono::milliseconds deadline);
 

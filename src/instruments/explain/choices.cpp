@@ -45,6 +45,10 @@ void fill_gid(const ProcessSetup& setup, Choice& choice) {
       choice.gid_index = 0;
   } else if (choice.library == "NVSHMEM") {
     choice.gid_index = setup.nvshmem_gid;
+  } else if (choice.library == "NCCL" && choice.number && starts_with(choice.transport, "NET/IB")) {
+    const auto found = setup.gid_by_nccl_device.find(*choice.number);
+    if (found != setup.gid_by_nccl_device.end())
+      choice.gid_index = found->second;
   } else if (choice.library == "UCX") {
     const auto found = setup.gid_by_ucx_port.find({choice.device, choice.port.value_or(0)});
     if (found != setup.gid_by_ucx_port.end())
@@ -447,7 +451,19 @@ void read_choice(std::string_view body, std::uint64_t seen, const Place& place,
 }
 
 void name_devices(ProcessSetup& setup) {
+  constexpr std::string_view unnamed = "device ";
+  for (auto& [index, listed] : setup.nvshmem_devices) {
+    if (!starts_with(listed.name, unnamed))
+      continue;
+    const auto id = parse_integer(listed.name.substr(unnamed.size()));
+    const auto name = setup.nvshmem_names.find(static_cast<int>(id.value_or(-1)));
+    if (name != setup.nvshmem_names.end())
+      listed.name = name->second;
+  }
   for (Choice& choice : setup.choices) {
+    if (choice.library == "NVSHMEM" && choice.transport == "remote" &&
+        !setup.nvshmem_transport.empty())
+      choice.transport = setup.nvshmem_transport;
     fill_gid(setup, choice);
     const auto& listed = choice.library == "NCCL" ? setup.nccl_devices : setup.nvshmem_devices;
     if (!choice.number || !starts_with(choice.device, "device "))

@@ -70,8 +70,8 @@ const std::vector<std::string>& choice_words();
 void read_choice(std::string_view body, std::uint64_t seen, const Place& place,
                  ProcessSetup& setup);
 
-/// Completes the choices at the end: names devices whose lines precede the lines that list the
-/// devices, and adds the GIDs that other lines report.
+/// Completes the choices at the end: names devices and transports whose lines precede the lines
+/// that list them or are those of another writer, and adds the GIDs that other lines report.
 void name_devices(ProcessSetup& setup);
 
 } // namespace shmemctl::explain

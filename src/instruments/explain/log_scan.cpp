@@ -362,6 +362,12 @@ LogFacts LogScan::facts() {
     if (setup.network.empty())
       setup.network = writer.setup.network;
     setup.nccl_devices.insert(writer.setup.nccl_devices.begin(), writer.setup.nccl_devices.end());
+    setup.gid_by_nccl_device.insert(writer.setup.gid_by_nccl_device.begin(),
+                                    writer.setup.gid_by_nccl_device.end());
+    setup.nvshmem_names.insert(writer.setup.nvshmem_names.begin(),
+                               writer.setup.nvshmem_names.end());
+    if (setup.nvshmem_transport.empty())
+      setup.nvshmem_transport = writer.setup.nvshmem_transport;
     setup.nvshmem_devices.insert(writer.setup.nvshmem_devices.begin(),
                                  writer.setup.nvshmem_devices.end());
     setup.gid_by_ucx_port.insert(writer.setup.gid_by_ucx_port.begin(),

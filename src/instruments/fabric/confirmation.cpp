@@ -285,8 +285,10 @@ std::vector<Suspect> still_slow(const std::vector<Endpoint>& endpoints,
   std::vector<Suspect> slow;
   for (std::size_t i = 0; i < suspects.size(); ++i) {
     Suspect suspect = suspects[i];
-    if (values[i].empty())
+    if (values[i].empty()) {
+      slow.push_back(std::move(suspect));
       continue;
+    }
     std::vector<double> peers;
     for (const Pairing& control : plan.controls)
       if (suspect.part == Part::rail ||
@@ -316,6 +318,8 @@ Confirmed confirm(const std::vector<Endpoint>& endpoints, std::vector<Suspect> s
   for (int stage = 0; stage < second_measurements && !suspects.empty(); ++stage) {
     const SecondMeasurement plan =
         plan_second_measurement(endpoints, suspects, stage, max_second_rounds);
+    if (plan.checks.empty()) // nor would the next plan have any
+      break;
     std::vector<Suspect> slow =
         still_slow(endpoints, suspects, plan, measure(plan.rounds), criteria);
     // `slow` is in the order of `suspects`; those that it lacks were not found slow again.
@@ -332,7 +336,8 @@ Confirmed confirm(const std::vector<Endpoint>& endpoints, std::vector<Suspect> s
     }
     suspects = std::move(slow);
   }
-  result.slow = std::move(suspects);
+  for (Suspect& suspect : suspects)
+    (suspect.values_again.empty() ? result.unconfirmed : result.slow).push_back(std::move(suspect));
   return result;
 }
 

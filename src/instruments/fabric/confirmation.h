@@ -33,9 +33,10 @@ SecondMeasurement plan_second_measurement(const std::vector<Endpoint>& endpoints
                                           const std::vector<Suspect>& suspects, int stage,
                                           std::size_t max_rounds);
 
-/// Returns the suspects that are slow in the second measurement too, with its values added. The
-/// median of a suspect's checks is compared with that of the controls on their rails or, with fewer
-/// than three control values, with the usual value of the first measurement.
+/// Returns the suspects that are slow in the second measurement too, with its values added, and,
+/// unchanged, those of which it has no values; in the order of `suspects`. The median of a
+/// suspect's checks is compared with that of the controls on their rails or, with fewer than three
+/// control values, with the usual value of the first measurement.
 /// @param figures of all rounds, both directions of each pair
 std::vector<Suspect> still_slow(const std::vector<Endpoint>& endpoints,
                                 const std::vector<Suspect>& suspects, const SecondMeasurement& plan,
@@ -45,17 +46,20 @@ std::vector<Suspect> still_slow(const std::vector<Endpoint>& endpoints,
 using Measure = std::function<std::vector<PairFigure>(const std::vector<Round>& rounds)>;
 
 struct Confirmed {
-  std::vector<Suspect> slow; ///< slow in every second measurement, the slowest first
-  /// Suspects that in a second measurement were as fast as others, or did not fit into its rounds;
-  /// they were not measured again.
+  /// Slow in every second measurement that measured them, the slowest first.
+  std::vector<Suspect> slow;
+  /// Suspects that in a second measurement were as fast as others.
   std::vector<Suspect> transient;
+  /// Suspects that no second measurement measured: no sound partner was left, or they did not fit
+  /// into its rounds.
+  std::vector<Suspect> unconfirmed;
 };
 inline constexpr int second_measurements = 4;
 inline constexpr std::size_t max_second_rounds = 128;
 
 /// Measures suspects again, up to second_measurements times. A suspect that is once as fast as
-/// others is transient and is not measured again. As fewer suspects remain, they are measured with
-/// fewer other pairs at the same time.
+/// others is transient and is not measured again; one that a measurement leaves out stays for the
+/// next one. As fewer suspects remain, they are measured with fewer other pairs at the same time.
 Confirmed confirm(const std::vector<Endpoint>& endpoints, std::vector<Suspect> suspects,
                   const Measure& measure, const Criteria& criteria);
 

@@ -191,6 +191,8 @@ private:
     add_verdicts(confirmed.slow, result_.slow);
     result_.transient.insert(result_.transient.end(), confirmed.transient.begin(),
                              confirmed.transient.end());
+    result_.unconfirmed.insert(result_.unconfirmed.end(), confirmed.unconfirmed.begin(),
+                               confirmed.unconfirmed.end());
     judge_losses(figures);
   }
 

@@ -66,8 +66,9 @@ struct Result {
   std::vector<PairFigure> figures; ///< medians over all runs, or over the last ones of a large job
   double noise = 0;                ///< Diagnosis::noise of the bandwidth, of the last run
   std::vector<Verdict> slow;
-  std::vector<LossVerdict> lossy; ///< empty unless JobMap::own_counters
-  std::vector<Suspect> transient; ///< suspects of all runs that were not slow again
+  std::vector<LossVerdict> lossy;   ///< empty unless JobMap::own_counters
+  std::vector<Suspect> transient;   ///< suspects of all runs that were not slow again
+  std::vector<Suspect> unconfirmed; ///< suspects of all runs that were not measured again
   std::vector<CorruptPair> corrupt;
   std::uint64_t verified = 0; ///< measurements whose data was verified and correct
   std::vector<PatternResult> patterns;

@@ -119,9 +119,10 @@ std::set<std::pair<int, int>> suspect_pairs(const Result& result) {
   };
   for (const Verdict& verdict : result.slow)
     add(verdict.suspect);
-  for (const Suspect& suspect : result.transient)
-    if (pairs.size() < max_pair_rows)
-      add(suspect);
+  for (const std::vector<Suspect>* suspects : {&result.unconfirmed, &result.transient})
+    for (const Suspect& suspect : *suspects)
+      if (pairs.size() < max_pair_rows)
+        add(suspect);
   return pairs;
 }
 
@@ -483,19 +484,26 @@ Findings findings_of(const Result& result, const json& hotspots) {
                      view::decimal(slow.GBps, 3), view::decimal(slow.peers_GBps, 3)),
          "look at the switch port of that NIC: its buffers, ECN and PFC; shmemctl hotspots shows "
          "pauses and drops"});
-  if (!result.transient.empty()) {
+  const auto add_count = [&](const char* id, Severity severity,
+                             const std::vector<Suspect>& suspects, const char* words,
+                             const char* fix) {
+    if (suspects.empty())
+      return;
     const Suspect& worst =
-        *std::max_element(result.transient.begin(), result.transient.end(),
+        *std::max_element(suspects.begin(), suspects.end(),
                           [](const Suspect& a, const Suspect& b) { return a.times < b.times; });
     findings.push_back(
-        {"fabric-transient", Severity::info, subject_of(worst, result),
-         fmt::format("{} slow once, and not when measured again; the slowest: {}",
-                     result.transient.size() == 1
-                         ? "1 measurement was"
-                         : fmt::format("{} measurements were", result.transient.size()),
-                     suspect_text(worst, result)),
-         "other traffic or another process was in the way; --soak DURATION shows how often"});
-  }
+        {id, severity, subject_of(worst, result),
+         fmt::format("{} slow once, and {}; the slowest: {}",
+                     suspects.size() == 1 ? "1 measurement was"
+                                          : fmt::format("{} measurements were", suspects.size()),
+                     words, suspect_text(worst, result)),
+         fix});
+  };
+  add_count("fabric-unconfirmed", Severity::warning, result.unconfirmed, "not measured again",
+            "run fabric again with more hosts that are not slow, or only with the slow hosts");
+  add_count("fabric-transient", Severity::info, result.transient, "not when measured again",
+            "other traffic or another process was in the way; --soak DURATION shows how often");
   return findings;
 }
 

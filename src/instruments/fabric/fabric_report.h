@@ -29,9 +29,10 @@ struct Cause {
 Cause cause_of(const Suspect& suspect, const Result& result, const nlohmann::json& hotspots);
 
 /// The findings fabric-slow-host, fabric-slow-nic, fabric-slow-rail, fabric-slow-group,
-/// fabric-slow-pair, fabric-one-way, fabric-lossy, fabric-slow-under-load, fabric-corrupt and
-/// fabric-transient. Corruption is always an error. Slow bandwidth and loss are errors, or warnings
-/// if PEs share cores. Slow latency and patterns are warnings; fabric-transient is info.
+/// fabric-slow-pair, fabric-one-way, fabric-lossy, fabric-slow-under-load, fabric-corrupt,
+/// fabric-unconfirmed and fabric-transient. Corruption is always an error. Slow bandwidth and loss
+/// are errors, or warnings if PEs share cores. Slow latency, patterns and fabric-unconfirmed are
+/// warnings; fabric-transient is info.
 Findings findings_of(const Result& result, const nlohmann::json& hotspots);
 
 /// A summary: "4 hosts, 2 rails: 24 ordered pairs in 3 rounds of disjoint pairs, ...", the usual

@@ -147,7 +147,7 @@ const std::vector<RecordedFiles>& recorded_files() {
       {"{libraries}/libfabric.so*", library},
       {"{libraries}/libuc?.so*", library},
       {"{libraries}/libmpi*.so*", library},
-      {"{libraries}/libpmi*.so*", library},
+      {"{libraries}/libpmix.so*", library},
       {"{libraries}/liboshmem.so*", library},
       {"{libraries}/libgdrapi.so*", library},
       {"{libraries}/libnccl*.so*", library},

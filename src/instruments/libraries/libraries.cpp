@@ -136,9 +136,13 @@ const LibraryKind* library_kind(std::string_view path) {
   for (const auto& pattern : patterns)
     if (matches_pattern(name, pattern.first))
       return pattern.second;
-  // UCCL's extensions have common file names, but a folder of their own.
-  if (ends_with(name, ".so") && path.find("/uccl/") != std::string_view::npos)
-    return library_kind_of_id("uccl");
+  // These extensions have common file names, but a folder of their own. "/mori/" alone may be a
+  // home folder.
+  constexpr std::pair<std::string_view, std::string_view> folders[] = {{"/uccl/", "uccl"},
+                                                                       {"/mori/cco/", "mori"}};
+  for (const auto& [folder, id] : folders)
+    if (ends_with(name, ".so") && path.find(folder) != std::string_view::npos)
+      return library_kind_of_id(id);
   return nullptr;
 }
 

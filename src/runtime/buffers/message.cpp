@@ -71,6 +71,7 @@ void serialize(Archive& archive, Response& response) {
   archive.text(response.device, max_device_bytes);
   archive.text(response.handle, max_handle_bytes);
   archive.text(response.reason, max_reason_bytes);
+  archive.text(response.fix, max_reason_bytes);
   archive.require(response.descriptors <= max_parts && response.parts.size() <= max_parts);
   for (const FilePart& part : response.parts)
     archive.require(part.file < response.descriptors);

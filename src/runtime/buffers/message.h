@@ -35,8 +35,9 @@ struct Request {
 
 enum class Outcome : std::uint32_t {
   done,
-  stale,  ///< the buffer is not, or no longer, registered; or it does not contain the range
-  failed, ///< `reason` says why
+  refused, ///< an error of usage: the buffer is not, or no longer, registered, or does not contain
+           ///< the range, or its memory was freed; `reason` says why
+  failed,  ///< `reason` says why
 };
 
 /// A part of a buffer's pages: `size_bytes` from `offset_bytes` on in the file whose descriptor has
@@ -59,6 +60,7 @@ struct Response {
                                ///< whole allocations; page_gap_bytes is the gap in the first one
   std::string device, handle;  ///< as in GpuShare
   std::string reason;
+  std::string fix; ///< of an outcome that is not `done`; may be empty
 };
 
 inline constexpr std::size_t max_parts = 64, max_reason_bytes = 400, max_message_bytes = 4096,

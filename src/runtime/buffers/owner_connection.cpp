@@ -115,11 +115,9 @@ Reply OwnerConnection::call(Request request) {
 void OwnerConnection::require_done(const Response& response, const char* attempted) const {
   if (response.outcome == Outcome::done)
     return;
-  const bool stale = response.outcome == Outcome::stale;
-  throw Error(stale ? ExitCode::usage : ExitCode::unavailable,
+  throw Error(response.outcome == Outcome::refused ? ExitCode::usage : ExitCode::unavailable,
               "buffer of PE " + std::to_string(owner_), attempted, response.reason,
-              stale ? "use a descriptor only while its buffer is registered"
-                    : "check the output of that PE");
+              response.fix.empty() ? "check the output of that PE" : response.fix);
 }
 
 Reply OwnerConnection::open(const BufferHandle& handle) {

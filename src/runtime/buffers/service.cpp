@@ -139,8 +139,9 @@ Response BufferService::response(const Link& link, const Request& request, Files
     else
       copy(link.user, request, response);
   } catch (const Error& error) {
-    response.outcome = error.code() == ExitCode::usage ? Outcome::stale : Outcome::failed;
+    response.outcome = error.code() == ExitCode::usage ? Outcome::refused : Outcome::failed;
     response.reason = error.message();
+    response.fix = error.fix();
     files.descriptors.clear();
     response.parts.clear();
   }

@@ -166,10 +166,14 @@ TEST(FileTreeTest, HostileEntriesAreRefused) {
     EXPECT_NE(message, "") << each.words;
     EXPECT_NE(message.find(each.words), std::string::npos) << message;
   }
-  std::string deep;
-  for (int i = 0; i < 70; ++i)
-    deep += "a/";
-  EXPECT_NE(tar_refusal(tar_of(tar_entry("././@LongLink", 'L', deep) + tar_entry("a", '0'))), "");
+  const auto below = [](std::size_t folders) {
+    std::string path = "a";
+    for (std::size_t i = 0; i < folders; ++i)
+      path = "a/" + path;
+    return tar_of(tar_entry("././@LongLink", 'L', path) + tar_entry("a", '0'));
+  };
+  EXPECT_EQ(tar_refusal(below(64)), "");
+  EXPECT_NE(tar_refusal(below(65)).find("more than 64 folders above it"), std::string::npos);
 }
 
 TEST(FileTreeTest, DamageIsFound) {

@@ -125,13 +125,15 @@ private:
           fmt::format("{} with {}: {}", to_string(direction_), to_text(attempt.settings), *wrong);
   }
 
-  /// Gives all ranks the times of the slowest rank, and the errors of any rank.
+  /// Gives all ranks the times of the slowest rank, and the errors of any rank, except lost ones.
   void share() {
     std::vector<TrialMessage> own;
     for (const Attempt& attempt : tuned_.attempts)
       own.push_back({attempt.first_us, attempt.last_us, attempt.wrong});
     const std::vector<std::string> messages = rank_.gather(to_bytes(own));
     for (std::size_t pe = 0; pe < messages.size(); ++pe) {
+      if (messages[pe].empty()) // the job has lost that PE
+        continue;
       const auto theirs = value_of_pe<std::vector<TrialMessage>>(messages[pe], pe, "trials");
       if (!std::equal(theirs.begin(), theirs.end(), own.begin(), own.end(), same_calls))
         throw Error(ExitCode::unavailable, "trials of PE " + std::to_string(pe), "compare",

@@ -18,7 +18,8 @@ Error bad_buffer(const BufferExtent& buffer, const std::string& problem, const s
 Error stale(const BufferHandle& handle) {
   return {ExitCode::usage,
           fmt::format("buffer {} (registration {})", handle.slot, handle.generation), "use",
-          "it is not registered, or not any more", "use the handle of a current registration"};
+          "it is not registered, or not any more",
+          "use a handle or descriptor only while its buffer is registered"};
 }
 
 } // namespace

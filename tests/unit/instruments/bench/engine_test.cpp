@@ -240,6 +240,21 @@ TEST_F(Engine, ADurationSaysItsWorstWindow) {
   EXPECT_FALSE(row().windows.has_value());
 }
 
+TEST_F(Engine, WindowsOfALongRunStayAsLong) {
+  // From 4096 windows on only the slower of two neighbours is kept; its length does not change.
+  run.metric = Metric::bandwidth;
+  run.script.bytes = 1000;
+  const auto slow = [&] { return run.clock.now_ns() / ms == 100'000; };
+  run.script.cost_ns = [&](std::uint64_t) { return slow() ? 100 * ms : ms; };
+  run.effort.duration_s = 1000;
+  run.effort.warmup = 1;
+  measure();
+  ASSERT_TRUE(row().windows.has_value());
+  EXPECT_DOUBLE_EQ(row().windows->length_s, 0.1);
+  EXPECT_NEAR(static_cast<double>(row().windows->count), 10'000, 100);
+  EXPECT_GT(row().windows->max_us.value_or(0), 1100) << "the slowest is never dropped";
+}
+
 TEST_F(Engine, NoiseIsSampledAway) {
   run.script.cost_ns = [](std::uint64_t number) {
     return ms + 10 * us * static_cast<std::int64_t>(number * 7919 % 100);

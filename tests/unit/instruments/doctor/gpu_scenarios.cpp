@@ -12,20 +12,45 @@ void with_gpus_of_driver(Machine& m, int count) {
     m.files.write(std::string("/proc/driver/nvidia/gpus/") + gpu_address[i] + "/information", "");
 }
 
+constexpr const char* peer_address[] = {gpu_address[0], gpu_address[1], "0000:24:00.0"};
+
+/// A node of three GPUs, of which NVLinks join the first two, and the third if `all`.
+Node node_of_peers(bool any, bool all) {
+  Node node = healthy_node();
+  node.gpus.push_back(node.gpus.back());
+  node.gpus.back().index = 2;
+  node.gpus.back().pci = node.nics.back().pci;
+  for (std::size_t i = 0; i < node.gpus.size(); ++i) {
+    const GpuLink link = node.gpus[i].links.front();
+    node.gpus[i].links.clear();
+    for (std::size_t to = 0; to < node.gpus.size(); ++to)
+      if (to != i && (all || (any && i < 2 && to < 2))) {
+        node.gpus[i].links.push_back(link);
+        node.gpus[i].links.back().target_address = parse_pci_address(peer_address[to]);
+      }
+  }
+  return node;
+}
+
 doctor::CudaProbe probe_of(std::vector<std::vector<bool>> peers,
                            std::vector<std::vector<bool>> atomics = {}) {
   doctor::CudaProbe probe;
   probe.init_result = 0;
   probe.devices.resize(peers.size());
+  for (std::size_t i = 0; i < probe.devices.size(); ++i)
+    probe.devices[i].address = parse_pci_address(peer_address[i]);
   probe.peers = std::move(peers);
   probe.atomics = std::move(atomics);
   return probe;
 }
 
-Scenario p2p(const std::string& name, const doctor::CudaProbe& probe, bool nvlinks,
+enum class Nvlinks { none, first_pair, all };
+
+Scenario p2p(const std::string& name, const doctor::CudaProbe& probe, Nvlinks nvlinks,
              CheckStatus status, const std::string& evidence, const std::string& fix) {
   return {"gpu-p2p", name, nullptr, status, evidence, fix, [probe, nvlinks] {
-            return doctor::judge_gpu_p2p(probe, nvlinks);
+            return doctor::judge_gpu_p2p(
+                probe, node_of_peers(nvlinks != Nvlinks::none, nvlinks == Nvlinks::all));
           }};
 }
 
@@ -182,23 +207,29 @@ Scenarios peers() {
   doctor::CudaProbe broken;
   broken.init_result = 802;
   return {
-      p2p("every pair", probe_of({{false, true}, {true, false}}), true, pass,
+      p2p("every pair", probe_of({{false, true}, {true, false}}), Nvlinks::all, pass,
           "cuDeviceCanAccessPeer: yes for all 1 pairs", ""),
-      p2p("one direction only", probe_of({{false, true}, {false, false}}), true, fail,
+      p2p("one direction only", probe_of({{false, true}, {false, false}}), Nvlinks::all, fail,
           "0 for CUDA devices 0-1", "nvidia-smi topo -p2p r"),
-      p2p("not over PCIe", probe_of({{false, false}, {false, false}}), false, warning,
+      p2p("not over PCIe", probe_of({{false, false}, {false, false}}), Nvlinks::none, warning,
           "0 for CUDA devices 0-1", "pcie-acs"),
-      p2p("a row is missing", probe_of({{false, true, true}, {true, false, true}}), true, fail,
-          "0-2, 1-2", "nvidia-smi topo"),
+      p2p("between GPUs that NVLinks join",
+          probe_of({{false, false, true}, {false, false, true}, {true, true, false}}),
+          Nvlinks::first_pair, fail, "0 for CUDA devices 0-1", "nvidia-smi topo -p2p r"),
+      p2p("NVLinks join only the other GPUs",
+          probe_of({{false, true, false}, {true, false, false}, {false, false, false}}),
+          Nvlinks::first_pair, warning, "0 for CUDA devices 0-2, 1-2", "nvidia-smi topo -p2p r"),
+      p2p("a row is missing", probe_of({{false, true, true}, {true, false, true}}), Nvlinks::all,
+          fail, "0-2, 1-2", "nvidia-smi topo"),
       p2p("atomics too", probe_of({{false, true}, {true, false}}, {{false, true}, {true, false}}),
-          true, pass, "with native atomics", ""),
+          Nvlinks::all, pass, "with native atomics", ""),
       p2p("no atomics between two of three",
           probe_of({{false, true, true}, {true, false, true}, {true, true, false}},
                    {{false, true, true}, {true, false, false}, {true, true, false}}),
-          false, warning, "NATIVE_ATOMIC_SUPPORTED 0 for CUDA devices 1-2",
+          Nvlinks::none, warning, "NATIVE_ATOMIC_SUPPORTED 0 for CUDA devices 1-2",
           "nvidia-smi topo -p2p a"),
-      p2p("one GPU", probe_of({{false}}), false, skipped, "cuDeviceGetCount: 1", ""),
-      p2p("CUDA does not initialize", broken, true, skipped, "", ""),
+      p2p("one GPU", probe_of({{false}}), Nvlinks::none, skipped, "cuDeviceGetCount: 1", ""),
+      p2p("CUDA does not initialize", broken, Nvlinks::all, skipped, "", ""),
       {"gpu-p2p", "a copied tree", [](Machine& m) { m.node = healthy_node(); }, skipped, "", ""},
       {"gpu-p2p", "no GPU", [](Machine& m) { m.node = node_without_gpus(); }, skipped, "", ""},
   };

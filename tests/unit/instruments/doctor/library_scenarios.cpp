@@ -29,8 +29,6 @@ constexpr LibrarySpec specs[] = {
     {"libucp", "libucp.so.0", "libucp.so.0.0.0", "0.0.0", "libucx0", "ucx", true},
     {"libmpi", "libmpi.so.40", "libmpi.so.40.30.4", "40.30.4", "openmpi-bin", "openmpi", false},
     {"libpmix", "libpmix.so.2", "libpmix.so.2.5.2", "2.5.2", "libpmix2", "pmix", false},
-    {"libpmi", "libpmi.so.0", "libpmi.so.0.0.0", "0.0.0", "libpmi0", "slurm-libpmi", false},
-    {"libpmi2", "libpmi2.so.0", "libpmi2.so.0.0.0", "0.0.0", "libpmi2-0", "slurm-libpmi", false},
     {"liboshmem", "liboshmem.so.40", "liboshmem.so.40.30.2", "40.30.2", "openmpi-bin", "openmpi",
      false},
     {"libgdrapi", "libgdrapi.so.2", "libgdrapi.so.2.4", "2.4", "libgdrapi", "gdrcopy", true},

@@ -9,6 +9,22 @@
 
 namespace shmemctl::doctor {
 
+TEST(Libraries, SaysWhatLibibverbsEnables) {
+  Machine machine;
+  machine.node = healthy_node();
+  machine.files.write("/usr/lib64/libibverbs.so.1.14.0", "");
+  machine.files.symlink("/usr/lib64/libibverbs.so.1", "libibverbs.so.1.14.0");
+  const Sysroot sysroot = machine.files.sysroot();
+  EXPECT_EQ(library("libibverbs")({sysroot, machine.node, machine.environment, nullptr, ""}).reason,
+            "version 1.14.0; enables the transports ibrc, ibdevx and ibgda");
+}
+
+TEST(Libraries, AreThoseThatShmemctlOpens) {
+  // The bootstraps pmi and pmi2 speak the protocol themselves.
+  for (const Check& check : all_checks())
+    EXPECT_TRUE(check.id != "libpmi" && check.id != "libpmi2") << check.id;
+}
+
 TEST(ProcText, VersionNumbers) {
   EXPECT_EQ(version_numbers("6.8.0-45-generic"), (std::vector<int>{6, 8, 0}));
   EXPECT_EQ(version_numbers("5.14"), (std::vector<int>{5, 14}));

@@ -375,6 +375,30 @@ TEST(LogScan, NvshmemTellsItsDevicesBeforeItChooses) {
   EXPECT_EQ(facts.ranks[0].setup.choices[0].transport, "IBGDA");
 }
 
+TEST(LogScan, LinesWithoutAProcessCompleteTheChoicesOfTheirRank) {
+  const LogFacts nvshmem = facts_of_text(
+      "n1:7:7 [0] NVSHMEM INFO PE 6 (process) affinity to 4 CPUs:\n"
+      "n1:7:7 [0] NVSHMEM INFO Ordered list of devices for assignment - idx=1 (of 2), device "
+      "id=1, port_num=1\n"
+      "n1:7:7 [0] NVSHMEM INFO NVSHMEM_ENABLE_NIC_PE_MAPPING = 0, device 0 setting dev_id = 1\n"
+      "/src/ibgda.cpp 1634 Enumerated IB devices in the system - device id=1 (of 2), name=mlx5_5, "
+      "num_ports=1\n"
+      "Successfully initialized the transport: IBGDA. It will be used\n");
+  ASSERT_EQ(nvshmem.ranks.size(), 1u);
+  ASSERT_EQ(nvshmem.ranks[0].setup.choices.size(), 1u);
+  EXPECT_EQ(nvshmem.ranks[0].setup.choices[0].device, "mlx5_5");
+  EXPECT_EQ(nvshmem.ranks[0].setup.choices[0].transport, "IBGDA");
+  const std::string head = "node1:100:200 [0] NCCL INFO ";
+  const LogFacts nccl = facts_of_text(
+      head + "NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n" +
+      head + "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/1/GDRDMA\n" +
+      "NET/IB: NCCL Dev 1 IbDev 1 Port 1 qpn 77 mtu 5 GID 3 (80FE/1A8A)\n");
+  ASSERT_EQ(nccl.ranks.size(), 1u);
+  ASSERT_EQ(nccl.ranks[0].setup.choices.size(), 1u);
+  EXPECT_EQ(nccl.ranks[0].setup.choices[0].device, "mlx5_1");
+  EXPECT_EQ(nccl.ranks[0].setup.choices[0].gid_index, 3);
+}
+
 TEST(LogScan, UcxTellsTransportAndDeviceOfEachLane) {
   const LogFacts facts =
       facts_of_text("[1764201600.123456] [n1:7:0]   ucp_worker.c:1855 UCX  INFO    ep_cfg[1]: "

@@ -112,6 +112,63 @@ TEST(FabricConfirmation, WhatWasSlowOnceIsTransient) {
   EXPECT_EQ(measurements, 2) << "there is nothing left to measure";
 }
 
+/// A host that is half as fast as its peers.
+Suspect slow_host(int host) {
+  Suspect suspect;
+  suspect.part = Part::host;
+  suspect.hosts = {host};
+  suspect.times = 2;
+  suspect.value = 24;
+  suspect.peers = 48;
+  return suspect;
+}
+
+TEST(FabricConfirmation, SuspectsWithoutSoundPartnersAreNotTransient) {
+  SimulatedNetwork network(2, 1, Noise{0, 0}, 1);
+  network.slow_host(0, 0.5);
+  int measurements = 0;
+  const Confirmed result = confirm(
+      network.endpoints(), {slow_host(0), slow_host(1)},
+      [&](const std::vector<Round>& rounds) {
+        ++measurements;
+        return network.measure_rounds(rounds);
+      },
+      Criteria());
+  EXPECT_TRUE(result.slow.empty());
+  EXPECT_TRUE(result.transient.empty());
+  EXPECT_EQ(names_of(result.unconfirmed), (Names{"host 0", "host 1"}));
+  EXPECT_EQ(measurements, 0) << "there is nothing to compare them with";
+}
+
+TEST(FabricConfirmation, SuspectsThatAMeasurementLeavesOutStayForTheNextOne) {
+  // More pairs of PE 0 than there are rounds.
+  constexpr int hosts = static_cast<int>(max_second_rounds) + 40;
+  SimulatedNetwork network(hosts, 1, Noise{0, 0}, 1);
+  std::vector<Suspect> suspects;
+  for (int target = 1; target < hosts; ++target) {
+    Suspect suspect;
+    suspect.source = network.pe(0, 0);
+    suspect.target = network.pe(target, 0);
+    suspect.hosts = {0, target};
+    suspect.times = 2;
+    suspect.value = 24;
+    suspect.peers = 48;
+    suspects.push_back(suspect);
+    network.slow_pair(suspect.source, suspect.target, 0.5);
+  }
+  const Confirmed all_slow = confirm(
+      network.endpoints(), suspects,
+      [&](const std::vector<Round>& rounds) { return network.measure_rounds(rounds); }, Criteria());
+  EXPECT_TRUE(all_slow.transient.empty());
+  EXPECT_EQ(all_slow.slow.size() + all_slow.unconfirmed.size(), suspects.size());
+  EXPECT_GT(all_slow.slow.size(), max_second_rounds);
+  SimulatedNetwork sound(hosts, 1, Noise{0, 0}, 1);
+  const Confirmed none_slow = confirm(
+      network.endpoints(), suspects,
+      [&](const std::vector<Round>& rounds) { return sound.measure_rounds(rounds); }, Criteria());
+  EXPECT_EQ(none_slow.transient.size(), suspects.size()) << "all of them were measured again";
+}
+
 TEST(FabricConfirmation, SecondFiguresAreKept) {
   SimulatedNetwork network(8, 1, Noise{0, 0}, 1);
   network.slow_host(3, 0.5);

@@ -206,6 +206,18 @@ TEST(FabricReport, TransientSuspectsAreOneInfo) {
   EXPECT_NE(findings[0].message.find("2 measurements were slow once"), std::string::npos);
 }
 
+TEST(FabricReport, SuspectsThatWereNotMeasuredAgainAreOneWarning) {
+  Result result = four_hosts();
+  result.unconfirmed = {slow_host(2)};
+  const Findings findings = findings_of(result, nullptr);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].id, "fabric-unconfirmed");
+  EXPECT_EQ(findings[0].severity, Severity::warning);
+  EXPECT_NE(findings[0].message.find("1 measurement was slow once, and not measured again"),
+            std::string::npos)
+      << findings[0].message;
+}
+
 TEST(FabricReport, RepeatedRunsAreCounted) {
   Result result = four_hosts();
   result.runs = 5;

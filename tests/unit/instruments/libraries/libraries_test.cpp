@@ -24,6 +24,9 @@ TEST(Libraries, KindsAndStems) {
   EXPECT_EQ(kind("/x/libucp-9be14c45.so.0.0.0"), "ucx");
   EXPECT_EQ(kind("/x/deep_ep_cpp.cpython-312-x86_64-linux-gnu.so"), "deepep");
   EXPECT_EQ(kind("/site-packages/uccl/ep.abi3.so"), "uccl");
+  EXPECT_EQ(kind("/site-packages/mori/libmori_pybinds.so"), "mori");
+  EXPECT_EQ(kind("/site-packages/mori/cco/cco.cpython-312-x86_64-linux-gnu.so"), "mori");
+  EXPECT_EQ(kind("/home/mori/ep.abi3.so"), "");
   EXPECT_EQ(kind("/x/libc.so.6"), "");
   EXPECT_EQ(kind("/x/libcudart_static.a"), "");
   EXPECT_EQ(library_stem("/x/libucp-9be14c45.so.0.0.0"), "libucp");

@@ -64,7 +64,7 @@ TEST_F(BufferServiceTest, GarbageEndsItsConnectionOnly) {
   }
   EXPECT_TRUE(service->connected(1));
   EXPECT_EQ(ask(good, {.kind = RequestKind::open, .from_pe = 1, .sequence = 5}).outcome,
-            Outcome::stale);
+            Outcome::refused);
 }
 
 TEST_F(BufferServiceTest, DropsSilentConnections) {

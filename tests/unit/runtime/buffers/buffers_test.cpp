@@ -211,6 +211,20 @@ TEST_P(EachBufferPath, MemoryFreedWhileRegisteredKillsNoPe) {
   world[0].remove(handle);
 }
 
+TEST(Buffers, MemoryFreedBeforeItIsOpenedIsNoStaleDescriptor) {
+  Pages pages(2);
+  BufferWorld world(2);
+  const std::uint64_t word = 5;
+  const BufferHandle handle = world[0].add(pages.base(), pages.size_bytes());
+  const BufferDescriptor descriptor = world[0].describe(handle);
+  pages.unmap();
+  const std::string text = expect_error(ExitCode::usage, {"freed while registered"},
+                                        [&] { world[1].put(descriptor, 0, &word, 8); });
+  EXPECT_NE(text.find("| unregister a buffer before freeing its memory"), std::string::npos)
+      << text;
+  world[0].remove(handle);
+}
+
 INSTANTIATE_TEST_SUITE_P(Buffers, EachBufferPath,
                          testing::Values(Way{"mapped", BufferPathKind::zero_copy, {}},
                                          Way{"attach", BufferPathKind::attach, only_attach},

@@ -266,6 +266,19 @@ private:
 };
 
 /// Neither the first calls of an attempt nor the last ones in turn are taken for a hang.
+TEST(MoeTune, ALostPeIsLeftOut) {
+  PretendedBackend backend(0, -1);
+  Effort effort;
+  effort.iterations = 4;
+  JobRank rank = alone();
+  rank.n_pes = 3;
+  rank.gather = [](const std::string& text) { return std::vector<std::string>{text, "", text}; };
+  const std::vector<Tuned> tuned = tune(backend, moe::Setup{}, effort, rank);
+  ASSERT_EQ(tuned.size(), 2U);
+  EXPECT_EQ(to_text(tuned[0].choice().settings), "sms=8,warps=20");
+  EXPECT_TRUE(all_right(tuned));
+}
+
 TEST(MoeTune, ProgressIsPrinted) {
   SlowTrials backend;
   Effort effort;
