@@ -36,6 +36,7 @@ struct RowsToAdd {
 #pragma unroll
         for (int i = 0; i < at_once; ++i)
           if (row < count && at + i * step < pieces)
+            // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): set if row < count
             values[i][row] = rows[row][at + i * step];
 #pragma unroll
       for (int i = 0; i < at_once; ++i) {
