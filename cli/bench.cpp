@@ -34,7 +34,7 @@ using namespace bench;
 struct BenchFlags {
   std::vector<std::string> cases;
   std::string min_bytes, max_bytes, step_bytes, sizes, traffic, pes;
-  double step_factor = 2;
+  std::optional<double> step_factor;
   double max_noise_percent = 0;
   std::string unit = "GB/s";
   bool p999 = false;
@@ -129,13 +129,14 @@ Sweep sweep_of(const BenchFlags& flags, std::pair<int, int> pair = {0, 1}) {
   sweep.launch = launch_flags(flags);
   sweep.min_bytes = size_flag("--min-bytes", flags.min_bytes);
   sweep.max_bytes = size_flag("--max-bytes", flags.max_bytes);
-  sweep.step_factor = flags.step_factor;
+  sweep.step_factor = flags.step_factor.value_or(2);
   sweep.step_bytes = size_flag("--step-bytes", flags.step_bytes);
   sweep.sizes = sizes_flag(flags.sizes);
   if (flags.ladder && sweep.sizes.empty())
     sweep.sizes = {std::size_t{1} << 20};
   sweep.window = flags.window;
-  if (flags.quick && flags.min_bytes.empty() && flags.max_bytes.empty() && flags.step_bytes.empty())
+  if (flags.quick && flags.min_bytes.empty() && flags.max_bytes.empty() &&
+      flags.step_bytes.empty() && !flags.step_factor)
     sweep.step_factor = 512; // 1, 512, 256 KiB and 4 MiB are sufficient
   for (const Traffic traffic :
        {Traffic::pair, Traffic::pairs, Traffic::all_to_all, Traffic::collective, Traffic::local})
@@ -351,7 +352,7 @@ ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession
   Report& report = session.report();
   session.step("gathering phases and hosts");
   describe_job(runtime, context, options, report);
-  session.step("the self-test");
+  session.step("running the self-test");
   const Pinning pinning(runtime, parse_pin_choice(flags.pin));
   report.measurement = measurement_of(pinning);
   report.findings.insert(report.findings.end(), pinning.findings().begin(),
@@ -399,7 +400,7 @@ void require_ladder(const BenchFlags& flags) {
     throw bad("--ladder measures calls of the host on host memory, or of kernels on GPU memory",
               "omit --memory and --initiator, or pass --initiator gpu for kernels");
   if (!flags.min_bytes.empty() || !flags.max_bytes.empty() || !flags.step_bytes.empty() ||
-      sizes_flag(flags.sizes).size() > 1)
+      flags.step_factor || sizes_flag(flags.sizes).size() > 1)
     throw bad("--ladder measures one size only", "pass only --sizes, with one size: --sizes 1M");
 }
 
@@ -597,7 +598,7 @@ void add_bench(CLI::App& app, Context& context) {
       "Measure one path layer by layer (memcpy or RDMA writes by verbs, the transport "
       "alone, put, MoE dispatch and combine), and show how much bandwidth each layer "
       "loses; all but MoE at one size, which --sizes sets (default 1M); not with CASE, --traffic, "
-      "--bidir, -b, -e, -i, --initiator stream, --memory registered, or --memory gpu without "
+      "--bidir, -b, -e, -f, -i, --initiator stream, --memory registered, or --memory gpu without "
       "--initiator gpu");
   command->add_flag("--self-test", flags->self_test,
                     "Test the measurement itself instead of the machine: inject known delays and "

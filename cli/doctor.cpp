@@ -76,8 +76,7 @@ void add_doctor(CLI::App& app, Context& context) {
                   "  shmemctl doctor --only software --python /opt/venv\n"
                   "  mpirun -n 64 --map-by ppr:1:node shmemctl doctor");
   auto flags = std::make_shared<DoctorFlags>();
-  add_archive_flag(*command, flags->source);
-  add_option(*command, context, "SYSROOT");
+  add_archive_flags(*command, context, flags->source);
   command->add_flag("--list", flags->list, "List all checks and their groups, and exit");
   command
       ->add_option("--only", flags->only,

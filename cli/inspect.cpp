@@ -98,8 +98,9 @@ inspect::Selection selection_of(const InspectFlags& flags, const Sysroot& sysroo
   if (!flags.user.empty()) {
     selection.user = inspect::user_id(sysroot, flags.user);
     if (!selection.user)
-      throw bad_inspect("--user " + flags.user, "no such user in /etc/passwd",
-                        "pass a name that is in /etc/passwd, or the numeric user ID (id -u NAME)");
+      throw bad_inspect("--user " + flags.user,
+                        sysroot.live() ? "no such user" : "no such user in the /etc/passwd there",
+                        "pass the name of a user (getent passwd), or a numeric user ID");
   }
   return selection;
 }
@@ -350,8 +351,7 @@ void add_inspect(CLI::App& app, Context& context) {
       "  shmemctl inspect --all --sysroot copy-of-a-node");
   auto flags = std::make_shared<InspectFlags>();
   add_inspect_flags(*command, *flags);
-  add_archive_flag(*command, flags->source);
-  add_option(*command, context, "SYSROOT");
+  add_archive_flags(*command, context, flags->source);
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) {
       check_flags(*flags);

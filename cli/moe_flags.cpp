@@ -137,14 +137,17 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
   command.add_option("-w,--warmup", effort.warmup, "Warm-up calls of each operation (default 3)")
       ->type_name("N")
       ->check(CLI::Range(0, 1 << 20));
+  CLI::Option* const verify_every =
+      command
+          .add_option(
+              "--verify-every", effort.verify_every,
+              "Verify every Nth iteration besides the first and the last (default: only those two)")
+          ->type_name("N")
+          ->check(CLI::Range(1, 1 << 20));
   command
-      .add_option(
-          "--verify-every", effort.verify_every,
-          "Verify every Nth iteration besides the first and the last (default: only those two)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1 << 20));
-  command.add_flag("--no-verify", flags.no_verify,
-                   "Verify no data, also with --verify-every; rows say that it is unchecked");
+      .add_flag("--no-verify", flags.no_verify,
+                "Do not verify the data; rows say that it is unchecked")
+      ->excludes(verify_every);
   command
       .add_option("--max-delay-us", effort.max_delay_us,
                   "Delay each PE before each call by a random time of up to US microseconds (not "

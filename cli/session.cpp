@@ -350,20 +350,25 @@ void run_doctor(Session& session, const NodeSource& source, const Environment& e
 }
 
 void add_source_flags(CLI::App& command, Context& context, const std::shared_ptr<SourceFlags>& to) {
-  command
-      .add_option("--from", to->from,
-                  "Read a recorded node: an archive of shmemctl gather, hwloc XML, NCCL topology "
-                  "XML, the output of nvidia-smi topo -m, or a shmemctl report; - is stdin")
-      ->type_name("FILE");
+  CLI::Option* const from =
+      command
+          .add_option(
+              "--from", to->from,
+              "Read a recorded node: an archive of shmemctl gather, hwloc XML, NCCL topology "
+              "XML, the output of nvidia-smi topo -m, or a shmemctl report; - is stdin")
+          ->type_name("FILE");
   command.add_option("--format", to->format, "Format of the file of --from (default: detected)")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"hwloc-xml", "nccl-xml", "nvidia-smi", "report"}));
-  add_option(command, context, "SYSROOT");
+  add_option(command, context, "SYSROOT")->excludes(from);
 }
 
-void add_archive_flag(CLI::App& command, const std::shared_ptr<SourceFlags>& to) {
-  command.add_option("--from", to->from, "Read an archive of shmemctl gather; - is stdin")
-      ->type_name("FILE");
+void add_archive_flags(CLI::App& command, Context& context,
+                       const std::shared_ptr<SourceFlags>& to) {
+  CLI::Option* const from =
+      command.add_option("--from", to->from, "Read an archive of shmemctl gather; - is stdin")
+          ->type_name("FILE");
+  add_option(command, context, "SYSROOT")->excludes(from);
 }
 
 void require_files(const NodeSource& source, const SourceFlags& flags) {

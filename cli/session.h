@@ -140,10 +140,10 @@ void run_doctor(Session& session, const NodeSource& source, const Environment& e
                 const std::vector<std::string>& only, const std::vector<std::string>& skip,
                 const KernelLogText* kernel_log = nullptr, const std::string& python = {});
 
-/// Adds --from and --format, and --sysroot.
+/// Adds --from and --format, and --sysroot, which --from excludes.
 void add_source_flags(CLI::App& command, Context& context, const std::shared_ptr<SourceFlags>& to);
-/// Adds --from, of archives only.
-void add_archive_flag(CLI::App& command, const std::shared_ptr<SourceFlags>& to);
+/// Adds --from, of archives only, and --sysroot.
+void add_archive_flags(CLI::App& command, Context& context, const std::shared_ptr<SourceFlags>& to);
 /// Throws Error (usage) if what --from names is only a topology.
 void require_files(const NodeSource& source, const SourceFlags& flags);
 void add_mapping_flags(CLI::App& command, Context& context);

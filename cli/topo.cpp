@@ -1,5 +1,6 @@
 // `shmemctl topo`: the topology, the NIC that each PE will use, and misconfigurations.
 #include <iostream>
+#include <utility>
 
 #include "cli/node_job.h"
 #include "src/base/log.h"
@@ -17,6 +18,23 @@ struct TopoFlags {
   bool compare_versions = false;
   bool measure = false;
 };
+
+/// Rejects flags whose output --dump does not write.
+void refuse_idle_flags(const TopoFlags& flags, const Context& context) {
+  if (flags.dump.empty())
+    return;
+  const bool report = flags.dump == "report";
+  for (const auto& [flag, idle] :
+       {std::pair("--measure", !report && flags.measure),
+        std::pair("--compare-versions", !report && flags.compare_versions),
+        std::pair("--json", !context.json_path.empty()),
+        std::pair("--csv", !report && !context.csv_path.empty())})
+    if (idle)
+      throw Error(ExitCode::usage, flag, "",
+                  report ? "--dump report writes the report to stdout"
+                         : "--dump " + flags.dump + " writes the topology only, and no report",
+                  "omit it, or omit --dump");
+}
 
 /// A dump carries no findings, so what the source lacks is logged on stderr.
 ExitCode dump_node(const Node& node, const std::string& format) {
@@ -49,12 +67,13 @@ void add_topo(CLI::App& app, Context& context) {
       ->check(CLI::IsMember({"hwloc-xml", "nccl-xml", "report"}));
   command->add_flag("--compare-versions", flags->compare_versions,
                     "Also map by the rules of every known NVSHMEM release, and show those that "
-                    "choose other NICs here");
+                    "choose other NICs here (not with --dump of XML)");
   command->add_flag("--measure", flags->measure,
                     "Also measure copies between every pair of GPUs of this machine, in GB/s "
-                    "(needs two NVIDIA GPUs; not with --from or --sysroot)");
+                    "(needs two NVIDIA GPUs; not with --from, --sysroot or --dump of XML)");
   command->callback([&context, source_flags, flags] {
     context.run = [source_flags, flags](Context& run_context) {
+      refuse_idle_flags(*flags, run_context);
       if (flags->dump == "report")
         run_context.json_path = "-";
       return with_node_session(

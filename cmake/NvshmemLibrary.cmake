@@ -100,7 +100,7 @@ if(nvshmem_shared)
 endif()
 
 # find_package(NVSHMEM) and find_package(nvshmem), for the build folder as for what is installed.
-file(STRINGS ${nvshmem_source}/include/nvshmem_compat/version.h lines REGEX "define NVSHMEM_VENDOR_[A-Z]+_VERSION +[0-9]+")
+file(STRINGS ${nvshmem_source}/include/non_abi/nvshmem_version.h lines REGEX "define NVSHMEM_VENDOR_[A-Z]+_VERSION +[0-9]+")
 string(REGEX REPLACE "[^;]*VERSION +([0-9]+)" "\\1" nvshmem_version "${lines}")
 string(REPLACE ";" "." nvshmem_version "${nvshmem_version}")
 include(CMakePackageConfigHelpers)

@@ -26,9 +26,11 @@ public:
                                         std::byte* base, std::size_t size_bytes) = 0;
   /// Declares that the region is GPU memory on all PEs from now on; called only if every PE can
   /// register its part. Local memory of operations may be in the region. The caller requests no
-  /// atomics on the region, and no signals with SignalOp::add in it.
+  /// atomics on the region, no signals with SignalOp::add in it, and no put_signal() whose payload
+  /// is in GPU memory and whose signal is not, or the other way round (Rma::put_signal()).
   virtual void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) = 0;
-  /// Deregisters the region before its memory is freed. No operation on it may be in flight.
+  /// Deregisters the region before its memory is freed. No operation on it may be in flight. Other
+  /// regions of GPU memory stay usable.
   virtual void drop_device_region(int region) = 0;
   /// Whether the NICs order a signal after its payload in GPU memory without help. If not, the
   /// caller requests no signals in GPU memory.

@@ -36,6 +36,7 @@ public:
     return found->second;
   }
 
+  bool empty() const { return regions_.load(std::memory_order_acquire) == 0; }
   bool has(int region) const {
     return (regions_.load(std::memory_order_acquire) >> region & 1) != 0;
   }

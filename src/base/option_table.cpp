@@ -234,11 +234,11 @@ std::vector<OptionSpec> transport_options() {
       integer("IB_GID_INDEX", "-1", -1, 4095,
               "Index of the GID that RoCE ports use; -1: selected automatically.");
   OptionSpec roce_version = integer("IB_ROCE_VERSION_NUM", "2", 1, 2,
-                                    "RoCE version that an automatically selected GID must have; "
-                                    "ibrc, if this is unset: any, v2 preferred.");
-  OptionSpec service_level =
-      integer("IB_SL", "0", 0, 15,
-              "Service level of connections over InfiniBand; over RoCE, their Ethernet priority.");
+                                    "RoCE version that an automatically selected GID must have; if "
+                                    "this is unset: any, v2 preferred.");
+  OptionSpec service_level = integer("IB_SL", "0", 0, 15,
+                                     "Service level of connections over InfiniBand; over RoCE, "
+                                     "their Ethernet priority (at most 7).");
   OptionSpec traffic_class =
       integer("IB_TRAFFIC_CLASS", "0", 0, 255,
               "Traffic class of RoCE connections; must be 0 over InfiniBand.");
@@ -276,8 +276,8 @@ std::vector<OptionSpec> transport_options() {
       gda_batch,
       gda_map,
       choice("IB_ADDR_FAMILY", "AF_INET", {"AF_INET", "AF_INET6"},
-             "Address family that an automatically selected GID must have; ibrc, if this is unset: "
-             "any, IPv4 preferred.",
+             "Address family that an automatically selected GID must have; if this is unset: any, "
+             "IPv4 preferred.",
              in_nvshmem),
       {"IB_ADDR_RANGE", OptionType::text, "",
        "Network, as ADDRESS/BITS, in which an automatically selected GID must lie; empty: any.",

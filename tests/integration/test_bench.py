@@ -226,6 +226,10 @@ class Success(BenchTest):
         (code, _, err), document = self.report(2, "put", "-b", 100, "-e", 350, "-i", 100, "--quick")
         self.assertEqual(code, 0, err)
         self.assertEqual([row["params"]["size_bytes"] for row in document["results"]], [100, 200, 300, 350])
+        (code, _, err), document = self.report(2, "put-latency", "-f", 64, "--quick")
+        self.assertEqual(code, 0, err)
+        sizes = [row["params"]["size_bytes"] for row in document["results"]]
+        self.assertEqual(sizes[:3], [sizes[0], 64 * sizes[0], 4096 * sizes[0]])  # without -f 512 times as large
 
     def test_units_percentiles_and_histogram(self):
         (code, out, err), document = self.report(2, "put", "put-latency", "--sizes", "64K", "--unit", "Gb/s", "--p999",
@@ -398,6 +402,7 @@ class BadInput(BenchTest):
                                 (("put", "get", "--ladder"), "omit put, get"),
                                 (("put", "get", "--self-test"), "omit put, get"),
                                 (("--ladder", "--sizes", "8,16"), "one size"),
+                                (("--ladder", "-f", "4"), "one size"),
                                 (("put", "--pin", "999999"), "999999")):
             with self.subTest(arguments=arguments):
                 code, out, err = self.bench(2, *arguments)

@@ -126,6 +126,28 @@ class ExitCodes(CliTest):
                 self.assertIn(problem, error)
                 self.assertIn(suggestion, fix)
 
+    #: Flags that would have no effect, or of which one would win.
+    IDLE = (
+        (["topo", "--from", NODE, "--dump", "hwloc-xml", "--measure"], "--measure: --dump hwloc-xml writes"),
+        (["topo", "--from", NODE, "--dump", "nccl-xml", "--compare-versions"], "--compare-versions: --dump nccl-xml"),
+        (["topo", "--from", NODE, "--dump", "nccl-xml", "--json", "no-such-folder/x"], "--json: --dump nccl-xml"),
+        (["topo", "--from", NODE, "--dump", "nccl-xml", "--csv", "no-such-folder/x"], "--csv: --dump nccl-xml"),
+        (["topo", "--from", NODE, "--dump", "report", "--json", "no-such-folder/x"], "--json: --dump report writes"),
+        (["topo", "--from", NODE, "--sysroot", "/"], "--from and --sysroot: cannot be given together"),
+        (["sim", "--from", NODE, "--sysroot", "/"], "--from and --sysroot: cannot be given together"),
+        (["explain", "--from", NODE, "--sysroot", "/"], "--from and --sysroot: cannot be given together"),
+        (["doctor", "--from", NODE, "--sysroot", "/"], "--from and --sysroot: cannot be given together"),
+        (["inspect", "--all", "--from", NODE, "--sysroot", "/"], "--from and --sysroot: cannot be given together"),
+        (["moe", "--verify-every", "2", "--no-verify"], "--verify-every and --no-verify: cannot be given together"),
+    )
+
+    def test_flags_without_effect_are_refused(self):
+        for arguments, problem in self.IDLE:
+            with self.subTest(arguments=arguments):
+                error, fix = self.assert_refused(run(*arguments)).splitlines()
+                self.assertIn(problem, error)
+                self.assertIn("omit ", fix)
+
     def test_nothing_is_suggested_for_what_is_near_to_nothing(self):
         for arguments in (["frobnicate"], ["topo", "--zzzzzzzzzzzz"], ["topo", "--world", "jupiter"]):
             with self.subTest(arguments=arguments):

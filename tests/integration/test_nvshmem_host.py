@@ -76,7 +76,8 @@ class Names(Compiled):
                            ("nvshmemx_qp_create(1, nullptr)", "tier C"), ("nvshmemx_qp_quiet_warp(0)", "tier C"),
                            ("nvshmemx_qp_int_put_nbi_block(p, p, 4, 1, 0)", "tier C"),
                            ("nvshmemx_region_start(p)", "tier C"), ("nvshmemx_ask_smem(p)", "tier C"),
-                           ("nvshmemx::tile_put(p)", "tier C")):
+                           ("nvshmemx::tile_put(p)", "tier C"), ("nvshmemx::make_shape(1, 2)", "tier C"),
+                           ("nvshmemx::shape<int, int> s; (void)s", "tier C")):
             with self.subTest(call=call):
                 said = self.refused(f"#include <nvshmemx.h>\nint main() {{ int* p = nullptr; (void)p; {call}; }}\n")
                 self.assertRegex(said, rf"is not in this library: .*{tier}")
@@ -85,6 +86,16 @@ class Names(Compiled):
                              ("device_host/nvshmem_tensor.h", "tier C")):
             with self.subTest(header=header):
                 self.assertIn(tier, self.refused(f"#include <{header}>\n"))
+
+    def test_build_systems_can_read_the_version(self):
+        # cuDecomp's CMake searches this file for these names and a space and a number behind each.
+        text = (TREE / "include" / "non_abi" / "nvshmem_version.h").read_text(encoding="utf-8")
+        self.assertEqual([re.search(rf"NVSHMEM_VENDOR_{part}_VERSION ([0-9]*)", text)[1]
+                          for part in ("MAJOR", "MINOR", "PATCH")], ["3", "4", "5"])
+        # Its host code takes the version from the name, behind the first v.
+        header = (TREE / "include" / "nvshmem_compat" / "version.h").read_text(encoding="utf-8")
+        name = re.search(r'NVSHMEM_VENDOR_STRING "(.*)"', header)[1]
+        self.assertRegex(name[name.index("v"):], r"^v3\.4\.5\b")
 
     def test_macros_say_whose_library_it_is(self):
         source = self.folder / "macros.cpp"

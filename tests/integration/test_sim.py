@@ -151,6 +151,8 @@ class Results(SimTest):
                 (("--routing", "./missing"), "missing"),
                 (("--num-topk", 33), "num-topk"),
                 (("--seed", 1 << 32), "--seed"),
+                (("--pattern", "put-ring", "--num-tokens", 128), "--num-tokens: only --pattern moe"),
+                (("--pattern", "all-to-all", "--routing", "zipf"), "--routing: only --pattern moe"),
                 (("--policy", "best"), "best")):
             with self.subTest(arguments=arguments):
                 err = self.assert_refused(run("sim", "--from", HGX, *arguments))

@@ -375,8 +375,8 @@ class Tree:
         return 2 + max(len(left), len(right)) - same
 
     def callers(self, source, function):
-        """(source, index of the bracket) of the calls of a factory: in its file, else everywhere; everywhere, too, if its header declares it
-        and it returns an Error."""
+        """Lists of (source, index of the bracket) of the calls of a factory, the likeliest first: everywhere if its header declares it, in
+        its file, else everywhere."""
         def inside(where):
             found = where.called.get(function.name)
             if not found:
@@ -388,18 +388,14 @@ class Tree:
             return [(where, i) for i in found
                     if not any(h <= i < b for h, b in heads) and not Source._declares(where.arguments_at(i))]
         if not function.name:
-            return []
+            return [[]]
         own = inside(source)
-        if own and (function.is_lambda or source.path.endswith(".cpp") and not self.is_shared(source, function)):
-            return own
+        in_file = function.is_lambda or source.path.endswith(".cpp")
+        header = source.path.removesuffix(".cpp") + ".h"
+        if own and in_file and (function.is_lambda or not any(s.path == header and function.name in s.called for s in self.sources)):
+            return [own]
         everywhere = own + [call for where in self.sources if where is not source for call in inside(where)]
-        return own if own and len(everywhere) > MAX_CHAINS else everywhere
-
-    def is_shared(self, source, function):
-        """Whether the function of a .cpp file returns an Error, and the file's header declares it."""
-        header = source.path.rsplit(".", 1)[0] + ".h"
-        return source.tokens[function.head] == "Error" and any(
-            other.path == header and function.name in other.called for other in self.sources)
+        return [everywhere, own] if own and in_file else [everywhere]
 
     def bound(self, source, index, names, depth=0):
         """What the parameters among `names` are bound to at a token: one item for each chain of calls that gives a literal."""
@@ -407,26 +403,29 @@ class Tree:
             used = [n for n in names if n in function.parameters]
             if not used or depth > 2:
                 continue
-            chains = []
-            for where, call in self.callers(source, function):
-                arguments = where.arguments_at(call)
-                if len(arguments) > len(function.parameters):
-                    continue  # another function of that name
-                here = {}
-                for n in used:
-                    at = function.parameters.index(n)
-                    if at < len(arguments):
-                        here[n] = arguments[at]
-                    elif n in function.defaults:
-                        here[n] = function.defaults[n]
-                inner_names = {t for a in here.values() for t in a if t.kind == "name"}
-                literals = any(t.kind == "string" for a in here.values() for t in a)
-                for outer in self.bound(where, call, inner_names, depth + 1):
-                    if literals or outer["where"]:
-                        chains.append({"bindings": {n: (a, outer["bindings"]) for n, a in here.items()},
-                                       "where": outer["where"] or (where.path, where.tokens[call].line)})
-            if chains and len(chains) <= MAX_CHAINS:
-                return chains
+            for number, calls in enumerate(alternatives := self.callers(source, function)):
+                chains = []
+                for where, call in calls:
+                    arguments = where.arguments_at(call)
+                    if len(arguments) > len(function.parameters):
+                        continue  # another function of that name
+                    here = {}
+                    for n in used:
+                        at = function.parameters.index(n)
+                        if at < len(arguments):
+                            here[n] = arguments[at]
+                        elif n in function.defaults:
+                            here[n] = function.defaults[n]
+                    if len(here) < len(used) and number + 1 < len(alternatives):
+                        continue  # another function of that name, with fewer parameters
+                    inner_names = {t for a in here.values() for t in a if t.kind == "name"}
+                    literals = any(t.kind == "string" for a in here.values() for t in a)
+                    for outer in self.bound(where, call, inner_names, depth + 1):
+                        if literals or outer["where"]:
+                            chains.append({"bindings": {n: (a, outer["bindings"]) for n, a in here.items()},
+                                           "where": outer["where"] or (where.path, where.tokens[call].line)})
+                if chains and len(chains) <= MAX_CHAINS:
+                    return chains
         return [{"bindings": {}, "where": None}]
 
     def rendered(self):

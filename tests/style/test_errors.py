@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "data" / "error_texts.txt"
 
 # Base forms with which an action begins.
-ACTIONS = set("""accept access call add agree allocate allow assign begin bind bring choose close commit compare complete connect continue copy
+ACTIONS = set("""accept access call clear flush add agree allocate allow assign begin bind bring choose close commit compare complete connect continue copy
 create deliver determine draw drain duplicate enable end exchange execute exit export fill find finish fork free gather get grow hold
 import insert initialize install join launch list listen load make map move open pack pair parse perform place poll post process put query reach
 read receive record reduce register replace replay request reserve resolve run select send set share split start stop store summarize
@@ -154,14 +154,13 @@ class Rules(unittest.TestCase):
             with self.subTest(change):
                 self.assertEqual(len(complaints(self.error(**change))), 1)
 
-    def sites(self, text, **others):
-        """Renders the sites of x.cpp, and of the other files of C++: name_h="..." is name.h."""
+    def sites(self, text, **more):
+        """Renders the sites of one file of C++, and of others by name: y_h is y.h."""
         import tempfile
         with tempfile.TemporaryDirectory() as folder:
-            source = pathlib.Path(folder) / "src"
-            source.mkdir()
-            for name, content in {"x_cpp": text, **others}.items():
-                (source / name.replace("_", ".")).write_text(content)
+            (pathlib.Path(folder) / "src").mkdir()
+            for name, content in {"x_cpp": text, **more}.items():
+                (pathlib.Path(folder) / "src" / name.replace("_", ".")).write_text(content)
             return [e.text() for e in error_sites.Tree(folder, ("src",)).rendered()]
 
     def test_literals_names_and_both_branches_are_rendered(self):
@@ -178,7 +177,15 @@ class Rules(unittest.TestCase):
                   void g() { const auto refuse = [&](const char* why) { throw bad(why, "wait"); }; refuse("too many"); }"""
         self.assertEqual(self.sites(text), ["bench: no {name}\n    fix: omit it", "bench: too many\n    fix: wait"])
 
-    def test_factories_that_a_header_declares_are_rendered_for_callers_in_other_files(self):
+    def test_factories_of_a_header_are_rendered_for_callers_in_other_files(self):
+        text = """void Gpu::require(int result, const std::string& action) { throw Error(ExitCode::usage, "GPU", action, why(result), "wait"); }
+                  void Gpu::open() { require(1, "open"); }"""
+        other = 'void f(const Gpu& gpu) { gpu.require(2, "map its memory"); }'
+        opened, mapped = "GPU: cannot open: {why}\n    fix: wait", "GPU: cannot map its memory: {why}\n    fix: wait"
+        self.assertEqual(self.sites(text, x_h="void require(int result, const std::string& action);", y_cpp=other), [opened, mapped])
+        self.assertEqual(self.sites(text, y_cpp=other), [opened])
+
+    def test_errors_that_a_header_declares_are_rendered_for_callers_in_other_files(self):
         text = """Error bad(const std::string& what) { return {ExitCode::usage, "moe", "", what, "omit it"}; }
                   void f() { throw bad("too few"); }"""
         caller = 'void g() { throw bad("too many"); }'

@@ -36,6 +36,7 @@ OTHERWISE = {
     "rdma/fabric.h": "declarations only: the library is opened at run time",
     "copyright": "Chart.js's notice itself, for the page of report html",
     "CUDAToolkit": "its static runtime is NVIDIA's: packaging/licenses/README.md",
+    "cuda_runtime_api.h": "read by clang-tidy only",
     "GTest": "of the tests",
     "lib${name}.so": "hwloc, expat and zstd of libnvshmem_host.so, linked dynamically",
 }

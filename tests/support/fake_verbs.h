@@ -92,6 +92,8 @@ public:
   /// errno of ibv_create_ah, by what it is asked for
   std::function<int(const ibv_ah_attr& to)> no_address_handle;
   int register_error = 0, queue_pair_error = 0;
+  /// Result of ibv_poll_cq if it is not 0. Any time.
+  std::atomic<int> poll_error{0};
   std::function<ibv_mr*(ibv_pd*, std::uint64_t offset, std::size_t length, std::uint64_t iova,
                         int file)>
       register_dma_buf;

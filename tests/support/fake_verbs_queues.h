@@ -259,6 +259,8 @@ inline int FakeVerbs::post_send(ibv_qp* handle, ibv_send_wr* request, ibv_send_w
 
 inline int FakeVerbs::poll_cq(ibv_cq* handle, int most, ibv_wc* completions) {
   FakeVerbs& fake = *current();
+  if (const int error = fake.poll_error; error != 0)
+    return error;
   auto& queue = *static_cast<CompletionQueue*>(handle);
   const std::lock_guard lock(fake.mutex_);
   int count = 0;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "src/base/log.h"
+#include "transports/verbs/poll_completions.h"
 
 namespace shmemctl::ibrc {
 
@@ -225,7 +226,8 @@ void AmResponder::poll() {
     std::array<ibv_wc, 16> batch;
     int count = 0;
     if (completions.in_flight > 0)
-      count = ::ibv_poll_cq(completions.queue.get(), batch.size(), batch.data());
+      count =
+          verbs::poll_completions(completions.queue.get(), batch, [this] { return job_.where(); });
     for (int i = 0; i < count; ++i)
       take(completions, batch[static_cast<std::size_t>(i)]);
   }

@@ -53,8 +53,7 @@ Hello Connector::hello() const {
     entry.orders_writes =
         settings_.write_order == WriteOrder::kept ||
         (settings_.write_order == WriteOrder::automatic && verbs::keeps_write_order(attributes));
-    for (const verbs::GidEntry& gid : nic->addresses)
-      entry.addresses.push_back({verbs::kind_of(gid), gid.raw});
+    entry.addresses = verbs::addresses_of(nic->addresses);
     hello.nics.push_back(std::move(entry));
   }
   hello.atomics = capabilities_of(job_, settings_);

@@ -6,6 +6,7 @@
 
 #include "transports/ibrc/failure.h"
 #include "transports/verbs/device_share.h"
+#include "transports/verbs/poll_completions.h"
 #include "transports/verbs/status.h"
 
 namespace shmemctl::ibrc {
@@ -181,17 +182,27 @@ int Endpoints::post_flush(Endpoint& endpoint, WorkChain& chain, ibv_send_wr** re
   return 0;
 }
 
-void Endpoints::refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_send_wr* refused,
+void Endpoints::discard_from(WorkChain& chain, std::size_t first) {
+  for (std::size_t i = first; i < chain.size(); ++i)
+    if (const std::int16_t slot = chain.work(i).staging_slot; slot >= 0)
+      staging_.release(slot);
+  chain.clear();
+}
+
+void Endpoints::refuse(Endpoint& endpoint, WorkChain& chain, const ibv_send_wr* refused,
                        int error_number) {
   // Requests before the refused one in the chain have been posted.
   const auto before =
       static_cast<std::uint32_t>(refused ? (refused->wr_id & 0xffffffffu) - endpoint.posted : 0);
   const std::uint32_t accepted = before < chain.size() ? before : 0;
-  const Work& work = chain.work(accepted);
   endpoint.posted += accepted;
   endpoint.unsignalled += accepted;
   completions_of(endpoint).in_flight += accepted;
-  endpoint.failure = post_failure(job_, endpoint, work, error_number);
+  endpoint.failure = post_failure(job_, endpoint, chain.work(accepted), error_number);
+  for (std::size_t i = accepted; i < chain.size(); ++i)
+    if (ThroughputMeter::concerns(chain.work(i).size_bytes))
+      meters_[endpoint.port].end(*job_.nics[endpoint.port], 0);
+  discard_from(chain, accepted);
   // Without a flush, the completion of unsignalled requests in flight would never be reported.
   WorkChain flush;
   ibv_send_wr* again = nullptr;
@@ -248,7 +259,8 @@ bool Endpoints::poll() {
     if (completions.in_flight == 0)
       continue;
     std::array<ibv_wc, 16> batch;
-    const int count = ::ibv_poll_cq(completions.queue.get(), batch.size(), batch.data());
+    const int count =
+        verbs::poll_completions(completions.queue.get(), batch, [this] { return job_.where(); });
     for (int i = 0; i < count; ++i)
       if (!take(completions, batch[static_cast<std::size_t>(i)]) && !failed)
         failed = &endpoints_[batch[static_cast<std::size_t>(i)].wr_id >> 32];

@@ -48,6 +48,8 @@ public:
   /// Posts the chain and clears it. Waits for room, and for requests that a fence orders before it.
   /// @param signalled whether the last request must be signalled, because the caller waits for it
   void post(Endpoint& endpoint, WorkChain& chain, bool signalled);
+  /// Clears a chain that has not been posted, and frees its staging slots.
+  void discard(WorkChain& chain) { discard_from(chain, 0); }
   /// Waits until all requests posted to the endpoint are complete.
   void drain(Endpoint& endpoint, const char* step);
   /// Takes a staging slot; waits until one is free. The caller must not hold a slot whose request
@@ -85,8 +87,9 @@ private:
   void request_completion(Endpoint& endpoint);
   /// Posts a request that completes after all earlier ones. Returns 0 or an errno value.
   int post_flush(Endpoint& endpoint, WorkChain& chain, ibv_send_wr** refused);
-  [[noreturn]] void refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_send_wr* refused,
+  [[noreturn]] void refuse(Endpoint& endpoint, WorkChain& chain, const ibv_send_wr* refused,
                            int error_number);
+  void discard_from(WorkChain& chain, std::size_t first);
   /// Processes one completion. Returns false if it is the first that reports an endpoint's failure.
   bool take(Completions& completions, const ibv_wc& completion);
   [[noreturn]] void throw_failure(const Endpoint& endpoint);

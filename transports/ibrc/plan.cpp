@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "src/base/text.h"
 #include "transports/rc/connect.h"
 #include "transports/rc/qp_path.h"
 
@@ -32,24 +31,13 @@ struct Pair {
   }
 };
 
-std::string kinds_of(const Hello::Nic& nic) {
-  std::vector<std::string> kinds;
-  for (const Hello::Address& address : nic.addresses)
-    kinds.push_back(std::string(verbs::to_string(address.kind)) + " " +
-                    verbs::gid_text(address.raw));
-  return kinds.empty() ? "no address" : join(kinds, ", ");
-}
-
 void check_link_layers(const Pair& pair, const Settings& settings) {
   const auto layer = [](const Hello::Nic& nic) { return nic.ethernet ? "Ethernet" : "InfiniBand"; };
   if (pair.local.ethernet != pair.remote.ethernet)
     throw pair.error(fmt::format("one is {}, the other {}", layer(pair.local), layer(pair.remote)),
                      "choose ports of one network with SHMEMCTL_HCA_LIST on all hosts");
-  if (!pair.local.ethernet && settings.path.traffic_class != 0)
-    throw pair.error("an InfiniBand port has no traffic class, and SHMEMCTL_IB_TRAFFIC_CLASS is " +
-                         std::to_string(settings.path.traffic_class),
-                     "unset SHMEMCTL_IB_TRAFFIC_CLASS; SHMEMCTL_IB_SL sets the service level",
-                     ExitCode::usage);
+  if (const auto unfit = rc::unfit_option(settings.path, pair.local.ethernet))
+    throw pair.error(unfit->cause, unfit->fix, ExitCode::usage);
 }
 
 int path_mtu(const Pair& pair, int local_mtu, int remote_mtu) {
@@ -85,19 +73,14 @@ bool needs_grh(const Pair& pair, const Settings& settings) {
 }
 
 std::vector<AddressPair> address_pairs(const Pair& pair) {
-  const auto kinds = [](const Hello::Nic& nic) {
-    std::vector<verbs::GidKind> list;
-    for (const Hello::Address& address : nic.addresses)
-      list.push_back(address.kind);
-    return list;
-  };
   std::vector<AddressPair> pairs;
-  for (const verbs::GidPair& each : verbs::common_gids(kinds(pair.local), kinds(pair.remote)))
+  for (const verbs::GidPair& each : verbs::common_gids(pair.local.addresses, pair.remote.addresses))
     pairs.push_back({each.local, pair.local.addresses[each.local].kind,
                      pair.remote.addresses[each.remote].raw});
   if (pairs.empty())
-    throw pair.error("their addresses are of different kinds: here " + kinds_of(pair.local) +
-                         ", there " + kinds_of(pair.remote),
+    throw pair.error("their addresses are of different kinds: here " +
+                         verbs::addresses_text(pair.local.addresses) + ", there " +
+                         verbs::addresses_text(pair.remote.addresses),
                      "give both ports addresses of one family, or choose by "
                      "SHMEMCTL_IB_GID_INDEX (--ib-gid-index), SHMEMCTL_IB_ADDR_FAMILY and "
                      "SHMEMCTL_IB_ROCE_VERSION_NUM");

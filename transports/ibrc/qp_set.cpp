@@ -16,7 +16,7 @@ Endpoint& QpSet::begin(int pe, std::size_t path) {
   // A fence orders earlier atomics by message before later WRITEs and READs.
   if (requests_) [[unlikely]]
     requests_->await_fenced(endpoint);
-  chain_.clear(); // an operation that failed may have left requests
+  queues_.discard(chain_); // an operation that failed may have left requests
   return endpoint;
 }
 

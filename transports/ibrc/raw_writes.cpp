@@ -9,6 +9,7 @@
 #include "transports/ibrc/failure.h"
 #include "transports/ibrc/ibrc_transport.h"
 #include "transports/rc/connect.h"
+#include "transports/verbs/poll_completions.h"
 #include "transports/verbs/status.h"
 
 namespace shmemctl::ibrc {
@@ -175,7 +176,8 @@ private:
   /// True if there was a completion.
   bool poll(ibv_cq* queue) {
     std::array<ibv_wc, 16> batch;
-    const int count = ::ibv_poll_cq(queue, batch.size(), batch.data());
+    const int count =
+        verbs::poll_completions(queue, batch, [this] { return transport_.view().where(); });
     for (int i = 0; i < count; ++i)
       take(batch[static_cast<std::size_t>(i)]);
     return count > 0;

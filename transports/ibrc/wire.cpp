@@ -11,11 +11,6 @@ static void serialize(Archive& archive, Summary::Port& port) {
   archive(port.ethernet, port.gid_kinds);
 }
 
-static void serialize(Archive& archive, Hello::Address& address) {
-  archive.choice(address.kind, verbs::GidKind{verbs::gid_kinds - 1});
-  archive(address.raw);
-}
-
 static void serialize(Archive& archive, Hello::Nic& nic) {
   archive.text(nic.device, rc::max_text_bytes);
   archive(nic.port, nic.ethernet, nic.grh_required, nic.lid, nic.mtu_bytes, nic.max_message_bytes,

@@ -42,11 +42,7 @@ struct Summary {
 
 /// A PE's NICs, for planning connections.
 struct Hello {
-  struct Address {
-    verbs::GidKind kind = verbs::GidKind::v2_ipv4;
-    verbs::RawGid raw{};
-    bool operator==(const Address&) const = default;
-  };
+  using Address = verbs::Address;
   struct Nic {
     std::string device;
     std::uint8_t port = 1;

@@ -59,14 +59,14 @@ bool Devices::find_real(std::string& why) {
 
 std::unique_ptr<Hca> Devices::open_port(const HcaPort& port) const {
   std::unique_ptr<Hca> hca = settings_.open_device(port.device, port.port);
-  std::string unfit = hca->info().unfit;
-  if (unfit.empty() && !hca->info().ethernet && settings_.queue.path.traffic_class != 0)
-    unfit = "SHMEMCTL_IB_TRAFFIC_CLASS is set, but an InfiniBand port has no traffic class";
-  if (!unfit.empty())
+  const Where where{host_, pe_, port.device, port.port};
+  if (const std::string& unfit = hca->info().unfit; !unfit.empty())
     throw Error(ExitCode::unavailable, "NIC", "use", unfit,
                 "unset a variable that is named; else choose another NIC with SHMEMCTL_HCA_LIST, "
                 "or set SHMEMCTL_TRANSPORT=ibrc or SHMEMCTL_MLX5_DEVICE=emulated",
-                {host_, pe_, port.device, port.port});
+                where);
+  if (const auto unfit = rc::unfit_option(settings_.queue.path, hca->info().ethernet))
+    throw Error(ExitCode::unavailable, "NIC", "use", unfit->cause, unfit->fix, where);
   return hca;
 }
 

@@ -8,17 +8,18 @@
 // send_queue.h for GPU threads.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/abi/qp_view.h"
 #include "src/base/archive.h"
 #include "transports/device_memory_user.h"
 #include "transports/rc/qp_path.h"
+#include "transports/verbs/gid.h"
 
 namespace shmemctl::mlx5 {
 
@@ -64,7 +65,9 @@ struct PeerInfo {
   std::uint8_t capabilities = 0; ///< bits of Capabilities
   /// Number of the HCA in the job, by which an emulated HCA finds its peer.
   std::uint64_t device_id = 0;
-  std::array<std::uint8_t, 16> gid{};
+  /// The GIDs that the port can use, best first. On RoCE both ends use the best kind that both
+  /// have.
+  std::vector<verbs::Address> gids;
 
   bool operator==(const PeerInfo&) const = default;
 };

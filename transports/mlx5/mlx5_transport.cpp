@@ -201,10 +201,16 @@ void Mlx5Transport::set_device_region(int region, std::shared_ptr<const DeviceMe
 }
 
 void Mlx5Transport::drop_device_region(int region) {
-  set_gpu_path(nullptr, 0);
+  for (std::size_t port = 0; devices_.emulated() && port < job_.ports.size(); ++port) {
+    const auto held = job_.ports[port].emulated->hold();
+    devices_.paths(port).drop_gpu_region(region);
+  }
   remote_.drop(region);
   if (local_)
     local_->drop_device_region(region);
+  // The path may be destroyed after the last region.
+  if (!local_ || local_->devices().empty())
+    set_gpu_path(nullptr, 0);
 }
 
 void Mlx5Transport::use_for_gpu_memory(Transport& path, int context) {

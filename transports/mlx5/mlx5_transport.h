@@ -57,7 +57,7 @@ public:
   Transport* carrier() const { return devices_.below(); }
   /// Sets the transport for operations of an emulated HCA on regions of GPU memory, since that HCA
   /// itself accesses host memory only. The transport must accept local memory of any kind. Must be
-  /// called before such regions are set; valid until one of them is dropped.
+  /// called before such regions are set; valid until the last of them is dropped.
   /// @param context context of `path` for this use only; the thread that drives the HCA uses it
   void use_for_gpu_memory(Transport& path, int context);
 

@@ -37,9 +37,7 @@ Settings read_settings(const Options& options) {
   settings.queue = queue_options(options);
   DevxSettings devices;
   devices.verbs_library = options.text("VERBS_LIBRARY");
-  devices.ipv6 = options.text("IB_ADDR_FAMILY") == "AF_INET6";
-  devices.address_range = options.text("IB_ADDR_RANGE");
-  devices.roce_version = static_cast<int>(options.integer("IB_ROCE_VERSION_NUM"));
+  devices.gid = verbs::read_gid_request(options);
   devices.write_order = order;
   devices.options = options;
   settings.list_devices = [devices](std::string& why) { return devx_devices(devices, why); };

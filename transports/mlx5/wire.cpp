@@ -47,10 +47,10 @@ QpCapabilities abilities_of(std::uint8_t local, std::uint8_t remote) {
 
 void serialize(Archive& archive, PeerInfo& info) {
   archive(info.qpn, info.first_psn, info.lid, info.mtu, info.ethernet, info.capabilities,
-          info.device_id, info.gid);
+          info.device_id, info.gids);
   archive.require(info.qpn < 1u << 24 && info.first_psn < 1u << 24 && info.ethernet <= 1 &&
                   info.capabilities <= PeerInfo::all_capabilities && info.mtu >= 1 &&
-                  info.mtu <= 5);
+                  info.mtu <= 5 && info.gids.size() <= std::size_t{verbs::gid_kinds});
 }
 
 } // namespace shmemctl::mlx5

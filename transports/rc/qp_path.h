@@ -5,14 +5,15 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "src/base/options.h"
 
 namespace shmemctl::rc {
 
 struct PathOptions {
-  int gid_index = -1; ///< -1: the transport chooses among the port's GIDs
-  int service_level = 0;
+  int service_level = 0; ///< on RoCE the Ethernet priority
   int traffic_class = 0; ///< traffic class of RoCE
   int ack_timeout = 18;  ///< exponent: the timeout is 4.096 us * 2^ack_timeout
   int retry_count = 6;   ///< some devices retry without limit at 7
@@ -20,6 +21,13 @@ struct PathOptions {
 
 /// The options must be valid: the transport checks all options that its row in the registry names.
 PathOptions read_path_options(const Options& options);
+
+/// An option whose value the ports of a link layer cannot use.
+struct UnfitOption {
+  std::string cause, fix;
+};
+/// Nothing if ports of this link layer can use the options.
+std::optional<UnfitOption> unfit_option(const PathOptions& path, bool ethernet);
 
 /// The operations that the peer may execute through a QP; set at INIT.
 struct RemoteRights {

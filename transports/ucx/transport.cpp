@@ -80,6 +80,7 @@ bool UcxTransport::succeeds(const std::function<void()>& step) {
 }
 
 void UcxTransport::open_context(const std::string& devices) {
+  ready_[0].store(nullptr, std::memory_order_release);
   workers_[0].reset();
   context_ = std::make_shared<const UcxContext>(api_, settings_, n_pes_, devices);
   memory_.use(context_);

@@ -118,6 +118,18 @@ std::optional<AddressRange> parse_address_range(const std::string& text) {
   return range;
 }
 
+GidRequest read_gid_request(const Options& options) {
+  GidRequest request;
+  request.index = static_cast<int>(options.integer("IB_GID_INDEX"));
+  // The defaults of these options do not restrict the choice of GIDs; values that are set do.
+  if (options.value("IB_ROCE_VERSION_NUM").set())
+    request.roce_version = static_cast<int>(options.integer("IB_ROCE_VERSION_NUM"));
+  if (options.value("IB_ADDR_FAMILY").set())
+    request.ipv6 = options.text("IB_ADDR_FAMILY") == "AF_INET6";
+  request.range = parse_address_range(options.text("IB_ADDR_RANGE"));
+  return request;
+}
+
 std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table,
                                      const GidRequest& request) {
   std::vector<GidEntry> fit;
@@ -158,6 +170,25 @@ std::string no_gid_reason(const std::vector<GidEntry>& table, const GidRequest& 
   return reason;
 }
 
+void serialize(Archive& archive, Address& address) {
+  archive.choice(address.kind, GidKind{gid_kinds - 1});
+  archive(address.raw);
+}
+
+std::vector<Address> addresses_of(const std::vector<GidEntry>& candidates) {
+  std::vector<Address> addresses;
+  for (const GidEntry& entry : candidates)
+    addresses.push_back({kind_of(entry), entry.raw});
+  return addresses;
+}
+
+std::string addresses_text(const std::vector<Address>& addresses) {
+  std::vector<std::string> texts;
+  for (const Address& address : addresses)
+    texts.push_back(std::string(to_string(address.kind)) + " " + gid_text(address.raw));
+  return texts.empty() ? "no address" : join(texts, ", ");
+}
+
 std::vector<GidPair> common_gids(const std::vector<GidKind>& local,
                                  const std::vector<GidKind>& remote) {
   std::vector<GidPair> pairs;
@@ -169,6 +200,17 @@ std::vector<GidPair> common_gids(const std::vector<GidKind>& local,
     return local[left.local] < local[right.local];
   });
   return pairs;
+}
+
+std::vector<GidPair> common_gids(const std::vector<Address>& local,
+                                 const std::vector<Address>& remote) {
+  const auto kinds = [](const std::vector<Address>& addresses) {
+    std::vector<GidKind> list;
+    for (const Address& address : addresses)
+      list.push_back(address.kind);
+    return list;
+  };
+  return common_gids(kinds(local), kinds(remote));
 }
 
 } // namespace shmemctl::verbs

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "src/base/archive.h"
+#include "src/base/options.h"
+
 namespace shmemctl::verbs {
 
 using RawGid = std::array<std::uint8_t, 16>;
@@ -54,6 +57,8 @@ struct GidRequest {
   std::optional<bool> ipv6; ///< true: IPv6 only, false: IPv4 only
   std::optional<AddressRange> range;
 };
+/// Reads IB_GID_INDEX, IB_ROCE_VERSION_NUM, IB_ADDR_FAMILY and IB_ADDR_RANGE. Throws Error (usage).
+GidRequest read_gid_request(const Options& options);
 
 /// The usable entries, at most one of each kind (that with the lowest index), best first.
 /// Link-local addresses come after other RoCE addresses, since they do not reach beyond their link.
@@ -61,6 +66,17 @@ struct GidRequest {
 std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table, const GidRequest& request);
 /// Why there are no candidates, in one clause that names the table's contents and the constraints.
 std::string no_gid_reason(const std::vector<GidEntry>& table, const GidRequest& request);
+
+/// A usable GID, as a port's PE sends it to its peers.
+struct Address {
+  GidKind kind = GidKind::v2_ipv4;
+  RawGid raw{};
+  bool operator==(const Address&) const = default;
+};
+void serialize(Archive& archive, Address& address);
+std::vector<Address> addresses_of(const std::vector<GidEntry>& candidates);
+/// "RoCE v2 IPv4 10.0.0.1, RoCE v1 IPv4 10.0.0.1", or "no address"
+std::string addresses_text(const std::vector<Address>& addresses);
 
 /// Indices into the lists of both ends: entries that they can use with each other.
 struct GidPair {
@@ -70,5 +86,7 @@ struct GidPair {
 /// order.
 std::vector<GidPair> common_gids(const std::vector<GidKind>& local,
                                  const std::vector<GidKind>& remote);
+std::vector<GidPair> common_gids(const std::vector<Address>& local,
+                                 const std::vector<Address>& remote);
 
 } // namespace shmemctl::verbs

@@ -10,6 +10,7 @@
 #include "transports/rc/pages.h"
 #include "transports/verbs/device.h"
 #include "transports/verbs/functions.h"
+#include "transports/verbs/poll_completions.h"
 #include "transports/verbs/queue_pair.h"
 
 namespace shmemctl::verbs {
@@ -33,12 +34,12 @@ public:
 
   /// Takes up to 16 arrived messages, in order, and calls `take(queue_pair_number, bytes,
   /// size_bytes)` for each. Ignores completions with an error, since the sender gets an error too.
-  /// Returns the number of completions. Throws Error (unavailable) if the device no longer accepts
-  /// receives.
+  /// Returns the number of completions. Throws Error (unavailable) if the device cannot be polled,
+  /// or no longer accepts receives.
   template <class Take>
   int poll(Take&& take) {
     std::array<ibv_wc, batch> arrived;
-    const int count = ::ibv_poll_cq(completions_.get(), batch, arrived.data());
+    const int count = poll_completions(completions_.get(), arrived, [] { return Where(); });
     for (int i = 0; i < count; ++i) {
       const ibv_wc& completion = arrived[static_cast<std::size_t>(i)];
       if (completion.status == IBV_WC_SUCCESS)

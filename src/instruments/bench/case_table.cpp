@@ -344,7 +344,7 @@ static std::vector<CaseRow> make_table() {
       {"atomic-fetch-xor", atomic, latency, "latency of an atomic fetch-and-XOR", words,
        {host(MAKER(atomic_fetch_xor_by_host), any, one_word, one_word_each, last_fetched)}},
       {"atomic-rate", atomic, rate, "atomic adds per second", words,
-       {host(MAKER(atomic_rate_by_host), any, one_word, "Adds to the words of a window (--window) in turn, with a quiet after each window. Each add returns the old value, so over a network one is complete before the next begins.", last_fetched),
+       {host(MAKER(atomic_rate_by_host), any, one_word, "Adds to the words of a window (--window) in turn, with a quiet after each window."),
         kernel(MAKER(atomic_rate_by_gpu), pairwise, one_word, grid_threads, "Each thread of the grid adds to a word of its own at the target; one quiet ends the launch. The words are adjacent in memory.")}},
       {"atomic-bandwidth", atomic, bandwidth, "bandwidth of atomic adds to an array", words,
        {kernel(MAKER(atomic_bandwidth_by_gpu), pairwise, elements(8, 4 * MiB), grid_threads, "The threads of the grid add to every 8-byte word of an array at the target, adjacent threads to adjacent words, in repeated passes; one quiet ends the kernel. The size is that of the array.")}},

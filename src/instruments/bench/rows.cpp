@@ -187,8 +187,8 @@ ResultRow make_row(const PointResult& outcome) {
       row.algbw_GBps = nccl->algorithm_GBps;
       row.busbw_GBps = nccl->bus_GBps;
     }
-  row.windows = worst_window(outcome.samples, outcome.window_us, outcome.plan.window_s,
-                             outcome.plan.windows);
+  row.windows =
+      worst_window(outcome.samples, outcome.window_us, outcome.plan.window_s, outcome.plan.windows);
   row.cores = outcome.cores;
   if (outcome.histogram)
     row.histogram = histogram_of(times);

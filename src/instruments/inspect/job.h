@@ -33,7 +33,7 @@ HostInspection host_inspection(const Inspection& inspection, const nlohmann::jso
 /// The combined results of all nodes.
 struct JobInspection {
   nlohmann::json processes; ///< each with its `host`, and the verdicts on the whole job
-  Findings findings; ///< merged if only their subjects differ; subjects name the hosts
+  Findings findings;        ///< merged if only their subjects differ; subjects name the hosts
   std::vector<NicCounter> counters;
 };
 /// Combines the results of the hosts and judges the job. Throws Error (unavailable) for a part

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 #include <fmt/format.h>
+#include <pwd.h>
 #include <set>
 #include <sys/socket.h>
 #include <system_error>
@@ -22,6 +23,22 @@ constexpr std::size_t max_text_bytes = 64U << 20, max_threads = 4096;
 
 std::string folder_of(int pid) {
   return "/proc/" + std::to_string(pid);
+}
+
+/// An entry of the user database, which is more than /etc/passwd (LDAP, SSSD): nsswitch.conf(5).
+/// @param look_up getpwnam_r() or getpwuid_r() with the name or number bound
+template <class LookUp>
+std::optional<std::pair<std::string, unsigned>> user_entry(LookUp&& look_up) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::vector<char> text(1024);
+  int error_number = 0;
+  while ((error_number = look_up(&entry, text.data(), text.size(), &found)) == ERANGE &&
+         text.size() < max_text_bytes)
+    text.resize(2 * text.size());
+  if (error_number != 0 || !found)
+    return std::nullopt;
+  return std::pair(std::string(found->pw_name), unsigned{found->pw_uid});
 }
 
 /// Takes the next word; "" at the end.
@@ -376,6 +393,10 @@ std::optional<unsigned> user_id(const Sysroot& sysroot, const std::string& name)
       if (const auto id = unsigned_value(fields[2]); id && *id <= 0xffffffffU)
         return static_cast<unsigned>(*id);
   }
+  if (sysroot.live())
+    if (const auto entry =
+            user_entry([&](auto... result) { return ::getpwnam_r(name.c_str(), result...); }))
+      return entry->second;
   const auto number = unsigned_value(name);
   return number && *number <= 0xffffffffU ? std::optional(static_cast<unsigned>(*number))
                                           : std::nullopt;
@@ -387,6 +408,9 @@ std::string user_name(const Sysroot& sysroot, unsigned id) {
     if (fields.size() > 2 && fields[2] == std::to_string(id))
       return fields[0];
   }
+  if (sysroot.live())
+    if (const auto entry = user_entry([&](auto... result) { return ::getpwuid_r(id, result...); }))
+      return entry->first;
   return std::to_string(id);
 }
 

@@ -83,7 +83,7 @@ struct Process {
   int pid = 0;
   ProcessStat stat;
   std::optional<unsigned> user; ///< effective user ID
-  std::string user_name;        ///< name from /etc/passwd, or the number
+  std::string user_name;        ///< as user_name() returns it
   std::string exe;              ///< "" if it is not readable
   std::vector<std::string> command;
   /// The environment as it was when the process was started.
@@ -112,8 +112,10 @@ std::vector<int> process_ids(const Sysroot& sysroot);
 std::optional<ProcessStat> read_stat(const Sysroot& sysroot, int pid);
 /// Effective user of a process.
 std::optional<unsigned> user_of(const Sysroot& sysroot, int pid);
-/// User ID of a user's name in /etc/passwd below this root, or of a number as text; else empty.
+/// User ID by name, or of a number. From /etc/passwd below this root and, on the live machine, from
+/// the system's user database (getpwnam_r).
 std::optional<unsigned> user_id(const Sysroot& sysroot, const std::string& name);
+/// The name of a user, or the number if it has none.
 std::string user_name(const Sysroot& sysroot, unsigned id);
 std::optional<std::vector<MappedFile>> read_maps(const Sysroot& sysroot, int pid);
 

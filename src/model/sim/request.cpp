@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <numeric>
+#include <utility>
 
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -24,16 +25,43 @@ void refuse(bool idle, const char* flag, const char* why, const char* fix) {
     throw bad(flag, why, fix);
 }
 
+/// Rejects flags that only --pattern moe uses.
+void refuse_flags_of_moe(const Request& request) {
+  const Request untouched;
+  const std::pair<const char*, bool> set[] = {
+      {"--ep-ranks", request.ep_ranks != untouched.ep_ranks},
+      {"--num-tokens", request.tokens.has_value()},
+      {"--hidden", request.hidden != untouched.hidden},
+      {"--num-topk", request.top_k.has_value()},
+      {"--num-experts", request.experts.has_value()},
+      {"--routing", request.routing != untouched.routing},
+      {"--num-groups", request.groups != untouched.groups},
+      {"--num-topk-groups", request.top_groups != untouched.top_groups},
+      {"--masked", request.masked_percent != untouched.masked_percent},
+      {"--uneven", request.uneven},
+      {"--mode", request.mode != untouched.mode},
+      {"--flat", request.flat},
+      {"--dtype", request.dtype != untouched.dtype},
+      {"--combine", request.combine != untouched.combine},
+      {"--copies", request.copies != untouched.copies},
+      {"--seed", request.seed != untouched.seed},
+      {"--steps", request.steps != untouched.steps},
+      {"--sample", request.sample != untouched.sample},
+      {"--move-expert", !request.move_experts.empty()}};
+  for (const auto& [flag, idle] : set)
+    refuse(idle, flag, "only --pattern moe has tokens, experts, routing and random steps",
+           "omit it, or use --pattern moe");
+}
+
 /// Rejects flags that would have no effect.
 void refuse_idle_flags(const Request& request) {
   const Request untouched;
   const bool low = request.mode == "ll", file = request.from_file();
-  const bool moe = request.pattern == "moe";
-  refuse(moe && request.size != untouched.size, "--bytes",
+  if (request.pattern != "moe")
+    return refuse_flags_of_moe(request);
+  refuse(request.size != untouched.size, "--bytes",
          "with --pattern moe, the size of a row follows from --hidden",
          "omit it, or use another --pattern");
-  refuse(!moe && !request.move_experts.empty(), "--move-expert", "only --pattern moe has experts",
-         "omit it, or use --pattern moe");
   refuse(request.flat && low, "--flat", "low-latency mode always sends rows directly",
          "omit it, or use --mode ht");
   refuse(request.combine != untouched.combine && !low, "--combine",
@@ -200,9 +228,9 @@ ClusterRequest cluster_of(const Request& request, const MappingRequest& mapping)
 
 Traffic traffic_of(const Request& request, const Cluster& cluster,
                    const std::optional<moe::RecordedRouting>& recorded) {
-  refuse_idle_flags(request);
   Traffic traffic;
   traffic.pattern = parse_pattern(request.pattern);
+  refuse_idle_flags(request);
   if (traffic.pattern == Pattern::moe) {
     traffic.moe = moe_traffic(request, cluster, recorded);
     return traffic;

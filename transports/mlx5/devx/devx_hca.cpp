@@ -32,9 +32,9 @@ class DevxHca final : public Hca {
 public:
   DevxHca(std::shared_ptr<const verbs::Functions> verbs,
           std::shared_ptr<const DirectFunctions> direct, ibv_device* ibv, int port,
-          const verbs::GidRequest& request, const DevxSettings& settings)
+          const DevxSettings& settings)
       : options_(settings.options),
-        port_(std::move(verbs), std::move(direct), ibv, port, request, settings.write_order) {
+        port_(std::move(verbs), std::move(direct), ibv, port, settings.gid, settings.write_order) {
     const DeviceLimits& limits = port_.limits;
     info_.device = port_.device.verbs().name();
     info_.port = port;
@@ -65,11 +65,12 @@ public:
 
   std::unique_ptr<HcaQp> create_queue(const QpOptions& options) override {
     if (options.wqebbs > info_.max_wqebbs)
-      port_.device.fail("create a QP",
-                        std::to_string(options.wqebbs) + " WQEBBs exceed the limit of " +
-                            std::to_string(info_.max_wqebbs),
-                        "lower SHMEMCTL_QP_DEPTH to " + std::to_string(info_.max_wqebbs) +
-                            " or less");
+      port_.device.fail(
+          "create a QP",
+          "SHMEMCTL_QP_DEPTH, rounded up to a power of two, is " + std::to_string(options.wqebbs) +
+              " WQEBBs, and the device's send queues have at most " +
+              std::to_string(info_.max_wqebbs),
+          "lower SHMEMCTL_QP_DEPTH to " + std::to_string(info_.max_wqebbs) + " or less");
     return std::make_unique<DevxQp>(port_, options);
   }
 
@@ -78,14 +79,6 @@ private:
   DirectPort port_;
   HcaInfo info_;
 };
-
-verbs::GidRequest gid_request_of(const DevxSettings& settings) {
-  verbs::GidRequest request;
-  request.roce_version = settings.roce_version;
-  request.ipv6 = settings.ipv6;
-  request.range = verbs::parse_address_range(settings.address_range);
-  return request;
-}
 
 /// Opens the two libraries. If one is missing, the result is empty and `why` receives the reason.
 std::optional<DirectLibraries> load(const DevxSettings& settings, std::string& why) {
@@ -130,8 +123,7 @@ std::unique_ptr<Hca> open_devx_hca(const DirectLibraries& libraries, const std::
       throw Error(ExitCode::unavailable, "mlx5 device", "open", "not a device of the mlx5 driver",
                   "set SHMEMCTL_TRANSPORT=ibrc or SHMEMCTL_MLX5_DEVICE=emulated",
                   {{}, {}, name, port});
-    return std::make_unique<DevxHca>(libraries.verbs, libraries.direct, device, port,
-                                     gid_request_of(settings), settings);
+    return std::make_unique<DevxHca>(libraries.verbs, libraries.direct, device, port, settings);
   }
   throw Error(ExitCode::unavailable, "mlx5 device", "open", "no such device",
               "name one of /sys/class/infiniband in SHMEMCTL_HCA_LIST", {{}, {}, name, port});

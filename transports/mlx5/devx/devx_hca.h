@@ -8,6 +8,7 @@
 
 #include "src/base/options.h"
 #include "transports/mlx5/hca.h"
+#include "transports/verbs/gid.h"
 #include "transports/write_order.h"
 
 namespace shmemctl::mlx5 {
@@ -15,10 +16,7 @@ namespace shmemctl::mlx5 {
 struct DevxSettings {
   std::string verbs_library = "libibverbs.so.1";
   std::string mlx5_library = "libmlx5.so.1";
-  /// Restrict the GIDs of a RoCE port: IB_ADDR_FAMILY, IB_ADDR_RANGE, IB_ROCE_VERSION_NUM.
-  bool ipv6 = false;
-  std::string address_range;
-  int roce_version = 2;
+  verbs::GidRequest gid; ///< for RoCE ports
   WriteOrder write_order = WriteOrder::automatic;
   Options options = Options({}); ///< GPUDIRECT, IB_DISABLE_DMABUF: how GPU memory is registered
 };

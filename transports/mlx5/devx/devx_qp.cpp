@@ -35,11 +35,6 @@ const char* text_of(std::uint64_t event) {
   }
 }
 
-bool is_ipv4(const std::array<std::uint8_t, 16>& gid) {
-  return std::all_of(gid.begin(), gid.begin() + 10, [](std::uint8_t byte) { return byte == 0; }) &&
-         gid[10] == 0xff && gid[11] == 0xff;
-}
-
 } // namespace
 
 DirectPort::DirectPort(std::shared_ptr<const verbs::Functions> verbs,
@@ -60,18 +55,15 @@ DevxQp::DevxQp(DirectPort& port, const QpOptions& options)
     : port_(port), path_(options.path), doorbell_(port.device.doorbell_page()) {
   const verbs::Port& wire = port.device.port();
   if (wire.ethernet) {
-    verbs::GidRequest request = port.request;
-    if (options.path.gid_index >= 0)
-      request.index = options.path.gid_index;
-    gids_ = verbs::gid_candidates(wire.gids, request);
+    gids_ = verbs::gid_candidates(wire.gids, port.request);
     if (gids_.empty())
       port.device.fail(
-          "choose a GID", verbs::no_gid_reason(wire.gids, request),
+          "choose a GID", verbs::no_gid_reason(wire.gids, port.request),
           "set SHMEMCTL_IB_GID_INDEX to one that it has, or give the interface an address");
-    local_.gid = gids_.front().raw;
   } else if (!wire.gids.empty()) {
-    local_.gid = wire.gids.front().raw;
+    gids_ = {wire.gids.front()};
   }
+  local_.gids = verbs::addresses_of(gids_);
   const QpLayout layout = qp_layout(options);
   void* base = place(options, layout.size_bytes);
   view_ = queue_view(options, layout, base);
@@ -162,15 +154,18 @@ std::optional<std::string> DevxQp::fatal_event() {
   return text_of(header->cookie);
 }
 
-/// The best GID of this port whose address family (IPv4 or not) is that of the peer's GID.
-const verbs::GidEntry& DevxQp::gid_for(const PeerInfo& peer) const {
-  for (const verbs::GidEntry& entry : gids_)
-    if (is_ipv4(entry.raw) == is_ipv4(peer.gid))
-      return entry;
-  port_.device.fail("connect a QP",
-                    "the peer uses GID " + verbs::gid_text(peer.gid) +
-                        ", and this port has none of that kind",
-                    "set SHMEMCTL_IB_ADDR_FAMILY or SHMEMCTL_IB_GID_INDEX to one kind on all PEs");
+/// The best pair of GIDs of one kind; the peer finds the same one.
+verbs::GidPair DevxQp::gids_for(const PeerInfo& peer) const {
+  const std::vector<verbs::GidPair> pairs = verbs::common_gids(local_.gids, peer.gids);
+  if (pairs.empty())
+    port_.device.fail("connect a QP",
+                      "the GIDs of both ends are of different kinds: here " +
+                          verbs::addresses_text(local_.gids) + ", at the peer " +
+                          verbs::addresses_text(peer.gids),
+                      "give both ports addresses of one family, or choose by "
+                      "SHMEMCTL_IB_GID_INDEX (--ib-gid-index), SHMEMCTL_IB_ADDR_FAMILY and "
+                      "SHMEMCTL_IB_ROCE_VERSION_NUM");
+  return pairs.front();
 }
 
 void DevxQp::move_to(rc::QpState state, const WirePath& path) {
@@ -202,16 +197,19 @@ void DevxQp::connect(const PeerInfo& peer) {
   path.port = wire.number;
   path.ethernet = wire.ethernet;
   path.mtu = std::min(local_.mtu, peer.mtu);
-  path.peer_gid = peer.gid;
   path.peer_qpn = peer.qpn;
   path.first_psn = local_.first_psn;
   path.peer_first_psn = peer.first_psn;
   path.outstanding_reads = outstanding_reads(port_.limits);
   if (wire.ethernet) {
-    path.source_gid_index = gid_for(peer).index;
+    const verbs::GidPair gids = gids_for(peer);
+    path.source_gid_index = gids_[gids.local].index;
+    path.peer_gid = peer.gids[gids.remote].raw;
     path.peer_mac = device.resolve(path);
   } else {
     path.global = wire.grh_required;
+    if (!peer.gids.empty())
+      path.peer_gid = peer.gids.front().raw;
     path.peer_lid = peer.lid;
   }
   rc::move_qp(rc::QpState::reset, rc::QpState::rts, [&](rc::QpState state) {

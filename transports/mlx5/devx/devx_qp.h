@@ -38,12 +38,12 @@ private:
   void make_objects(const QpOptions& options, void* base, std::size_t size_bytes);
   void listen();
   void subscribe(const FirmwareObject& object, std::uint16_t event, std::uint64_t cookie);
-  const verbs::GidEntry& gid_for(const PeerInfo& peer) const;
+  verbs::GidPair gids_for(const PeerInfo& peer) const;
   void move_to(rc::QpState state, const WirePath& path);
 
   DirectPort& port_;
   const rc::PathOptions path_;
-  std::vector<verbs::GidEntry> gids_; ///< usable GIDs of an Ethernet port, best first
+  std::vector<verbs::GidEntry> gids_; ///< GIDs of local_.gids
   // Created in this order, and closed in reverse order.
   std::unique_ptr<void, PageMemory> memory_;
   RegisteredQueue registered_;

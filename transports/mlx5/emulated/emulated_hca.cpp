@@ -192,7 +192,9 @@ std::unique_ptr<HcaMemory> EmulatedHca::register_mapped(const MemoryRequest& req
 std::unique_ptr<HcaQp> EmulatedHca::create_queue(const QpOptions& options) {
   if (options.wqebbs > max_emulated_wqebbs)
     throw Error(ExitCode::usage, info_.device, "create a QP",
-                std::to_string(options.wqebbs) + " WQEBBs exceed the limit of " +
+                "SHMEMCTL_QP_DEPTH, rounded up to a power of two, is " +
+                    std::to_string(options.wqebbs) +
+                    " WQEBBs, and the emulated HCA's send queues have at most " +
                     std::to_string(max_emulated_wqebbs),
                 "lower SHMEMCTL_QP_DEPTH to " + std::to_string(max_emulated_wqebbs) + " or less");
   const Held held(*this);

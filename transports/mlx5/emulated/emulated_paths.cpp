@@ -64,6 +64,13 @@ void EmulatedPaths::use_for_gpu(Transport* path, int context) {
       each.executor->use_for_gpu(gpu_path_to(device_id));
 }
 
+void EmulatedPaths::drop_gpu_region(int region) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [device_id, each] : paths_)
+    if (TransportExecutor* const gpu = each.executor ? each.executor->for_gpu() : nullptr)
+      gpu->drop_region(region);
+}
+
 std::unique_ptr<EmulatedHca> make_emulated_hca(std::shared_ptr<EmulatedPaths> paths, int pe,
                                                std::size_t port, const EmulatedOrder& order) {
   EmulatedHcaOptions options;

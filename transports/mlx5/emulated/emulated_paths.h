@@ -31,6 +31,8 @@ public:
   /// held.
   /// @param context context of `path` for this use only
   void use_for_gpu(Transport* path, int context);
+  /// The keys of a region of GPU memory become unknown. Called while the HCA is held.
+  void drop_gpu_region(int region);
 
 private:
   struct Path {

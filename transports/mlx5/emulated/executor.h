@@ -94,6 +94,8 @@ public:
   /// Adds memory that the peer has registered, a part of one of its regions. If the QP is in use,
   /// the HCA must be held (EmulatedHca::hold()).
   void add(const KeyWindow& window) { keys_.add(window); }
+  /// Forgets the keys of a region; the HCA must be held.
+  void drop_region(int region) { keys_.remove_region(region); }
   /// Whether memory of the peer has been added under this key.
   bool knows(std::uint32_t rkey) const { return keys_.knows(rkey); }
 

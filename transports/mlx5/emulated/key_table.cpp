@@ -31,6 +31,10 @@ void KeyTable::remove(std::uint32_t key) {
     windows_.erase(at);
 }
 
+void KeyTable::remove_region(int region) {
+  std::erase_if(windows_, [region](const KeyWindow& window) { return window.region == region; });
+}
+
 const KeyWindow* KeyTable::find(std::uint32_t key) const {
   if (latest_ < windows_.size() && windows_[latest_].key == key)
     return &windows_[latest_];

@@ -37,6 +37,8 @@ public:
   /// Adds a key, or replaces its memory.
   void add(const KeyWindow& window);
   void remove(std::uint32_t key);
+  /// Removes the keys of a transport's region.
+  void remove_region(int region);
   bool knows(std::uint32_t key) const { return find(key) != nullptr; }
 
   /// Looks up a range. It must be entirely within the key's memory, and the key must allow all bits

@@ -87,9 +87,9 @@ struct Xor {
   }
 };
 
-/// Atomics through the runtime.
+/// Atomics through the runtime, which return the old value.
 struct ByRma {
-  static constexpr bool direct = false;
+  static constexpr bool direct = false, fetches = true;
   template <class Kind, class Word>
   [[gnu::always_inline]] static Word execute(Rma& rma, std::byte* word, std::ptrdiff_t, int pe,
                                              Word operand, Word compare) {
@@ -100,9 +100,20 @@ struct ByRma {
   }
   static void complete(Rma& rma) { rma.quiet(); }
 };
+/// The same without the old value: over a network they are under way until complete().
+struct Posted {
+  static constexpr bool direct = false, fetches = false;
+  template <class Kind, class Word>
+  [[gnu::always_inline]] static Word execute(Rma& rma, std::byte* word, std::ptrdiff_t, int pe,
+                                             Word operand, Word) {
+    rma.post_atomic(word, {Kind::op, sizeof(Word), operand, Word{0}}, pe);
+    return 0;
+  }
+  static void complete(Rma& rma) { rma.quiet(); }
+};
 /// Atomic instructions of the processor on mapped memory.
 struct Bare {
-  static constexpr bool direct = true;
+  static constexpr bool direct = true, fetches = true;
   template <class Kind, class Word>
   [[gnu::always_inline]] static Word execute(Rma&, std::byte* word, std::ptrdiff_t delta_bytes, int,
                                              Word operand, Word) {
@@ -288,7 +299,7 @@ private:
   template <class Word>
   std::optional<WrongByte> verify_fetched(std::uint64_t iterations) const {
     using Kind = KindOf<Word>;
-    if (!measures() || iterations == 0 || Kind::op == AtomicOp::set)
+    if (!Path::fetches || !measures() || iterations == 0 || Kind::op == AtomicOp::set)
       return std::nullopt;
     const std::uint64_t last = iterations - 1, peer = last % peers_, operation = last / peers_;
     const Word expected = Kind::after(operation / words_per_peer());
@@ -319,7 +330,7 @@ SHMEMCTL_CASE(atomic_fetch_inc_by_host, AtomicCase<Increment, ByRma, true>);
 SHMEMCTL_CASE(atomic_fetch_and_by_host, AtomicCase<And, ByRma, true>);
 SHMEMCTL_CASE(atomic_fetch_or_by_host, AtomicCase<Or, ByRma, true>);
 SHMEMCTL_CASE(atomic_fetch_xor_by_host, AtomicCase<Xor, ByRma, true>);
-SHMEMCTL_CASE(atomic_rate_by_host, AtomicCase<Add, ByRma, false>);
+SHMEMCTL_CASE(atomic_rate_by_host, AtomicCase<Add, Posted, false>);
 SHMEMCTL_CASE(bare_atomic_by_host, AtomicCase<Add, Bare, true>);
 
 } // namespace shmemctl::bench

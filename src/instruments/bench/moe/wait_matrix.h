@@ -22,8 +22,8 @@ struct WaitVerdict {
   int waiting = -1;                 ///< the receiver; -1 for a slow rank
   int awaited = -1;                 ///< the sender; -1 for a slow receiver
   double wait_us = 0, usual_us = 0; ///< mean of the wait, and of the waits that it is compared with
-  double late_us = 0;  ///< for two ranks: how much later `awaited` began
-  bool of_two = false; ///< the job has only two ranks
+  double late_us = 0;               ///< for two ranks: how much later `awaited` began
+  bool of_two = false;              ///< the job has only two ranks
   int more = 0; ///< on the last link only: how many more links are slow, none slower than this one
 };
 

@@ -1,6 +1,9 @@
 // Processes as values: texts of /proc, and a recorded tree.
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <pwd.h>
 
 #include "src/instruments/inspect/process.h"
 #include "tests/support/temporary_folder.h"
@@ -150,5 +153,43 @@ TEST_F(RecordedProcess, ProcessesAndUsers) {
   EXPECT_EQ(user_of(sysroot, 42), 1000U);
 }
 
+/// Users that only a directory service knows. getpwnam_r() and getpwuid_r() are replaced below.
+TEST(UsersOfTheMachine, AreThoseOfTheUserDatabase) {
+  const Sysroot live;
+  EXPECT_EQ(user_id(live, "directory-user"), 424242U);
+  EXPECT_EQ(user_name(live, 424242), "directory-user");
+  EXPECT_FALSE(user_id(live, "no-such-user"));
+  EXPECT_EQ(user_name(live, 424243), "424243");
+  EXPECT_EQ(user_id(live, "424243"), 424243U);
+  const TemporaryFolder folder;
+  EXPECT_FALSE(user_id(Sysroot(folder.path()), "directory-user")) << "that of another machine";
+  EXPECT_EQ(user_name(Sysroot(folder.path()), 424242), "424242");
+}
+
+/// Fills the entry of the directory's one user; needs more room than the first call gives.
+int directory_entry(bool found, passwd* entry, char* text, std::size_t size_bytes,
+                    passwd** result) {
+  *result = nullptr;
+  if (!found)
+    return 0;
+  if (size_bytes < 5000)
+    return ERANGE;
+  std::strcpy(text, "directory-user");
+  entry->pw_name = text;
+  entry->pw_uid = 424242;
+  *result = entry;
+  return 0;
+}
+
 } // namespace
 } // namespace shmemctl::inspect
+
+extern "C" int getpwnam_r(const char* name, passwd* entry, char* text, std::size_t size_bytes,
+                          passwd** result) {
+  return shmemctl::inspect::directory_entry(std::strcmp(name, "directory-user") == 0, entry, text,
+                                            size_bytes, result);
+}
+extern "C" int getpwuid_r(uid_t id, passwd* entry, char* text, std::size_t size_bytes,
+                          passwd** result) {
+  return shmemctl::inspect::directory_entry(id == 424242, entry, text, size_bytes, result);
+}

@@ -243,7 +243,36 @@ TEST(SimRequest, bad_input_names_the_rule_and_the_nearest_legal_value) {
   refused([](R& r) { r.move_experts = {"1"}; }, {"EXPERT:RANK"}, "5:12");
   refused([](R& r) { r.flat = true, r.mode = "ll"; }, {"--flat"}, "--mode ht");
   refused([](R& r) { r.copies = "choice"; }, {"--copies"}, "--mode ll");
-  refused([](R& r) { r.pattern = "put-ring", r.size = "x"; }, {"not a size"}, "64K");
+  const auto of_pattern = [](const std::function<void(R&)>& change) {
+    return [change](R& r) {
+      r = {};
+      r.pattern = "put-ring";
+      change(r);
+    };
+  };
+  refused(of_pattern([](R& r) { r.size = "x"; }), {"not a size"}, "64K");
+  const std::pair<const char*, std::function<void(R&)>> of_moe[] = {
+      {"--ep-ranks", [](R& r) { r.ep_ranks = 8; }},
+      {"--num-tokens", [](R& r) { r.tokens = 128; }},
+      {"--hidden", [](R& r) { r.hidden = 256; }},
+      {"--num-topk", [](R& r) { r.top_k = 8; }},
+      {"--num-experts", [](R& r) { r.experts = 32; }},
+      {"--routing", [](R& r) { r.routing = "./file"; }},
+      {"--num-groups", [](R& r) { r.groups = 2; }},
+      {"--num-topk-groups", [](R& r) { r.top_groups = 2; }},
+      {"--masked", [](R& r) { r.masked_percent = 5; }},
+      {"--uneven", [](R& r) { r.uneven = true; }},
+      {"--mode", [](R& r) { r.mode = "ll"; }},
+      {"--flat", [](R& r) { r.flat = true; }},
+      {"--dtype", [](R& r) { r.dtype = "fp8"; }},
+      {"--combine", [](R& r) { r.combine = "partial"; }},
+      {"--copies", [](R& r) { r.copies = "choice"; }},
+      {"--seed", [](R& r) { r.seed = 2; }},
+      {"--steps", [](R& r) { r.steps = 0; }},
+      {"--sample", [](R& r) { r.sample = "tokens"; }},
+      {"--move-expert", [](R& r) { r.move_experts = {"1:2"}; }}};
+  for (const auto& [flag, set] : of_moe)
+    refused(of_pattern(set), {flag, "only --pattern moe"}, "--pattern moe");
 
   moe::RecordedRouting recorded;
   recorded.shape.n_ranks = 4;

@@ -183,6 +183,21 @@ TEST(Faults, TheJobsFailureEndsTheWait) {
   fake.silent = false;
 }
 
+TEST(Faults, ACqThatCannotBePolledIsAnError) {
+  FakeVerbs fake({roce_device("fake0")});
+  run_over(fake, [&](TransportPe& me) {
+    if (me.pe == 0) {
+      fake.poll_error = -1;
+      expect_error(ExitCode::unavailable,
+                   {"CQ", "cannot read completions", "ibv_poll_cq returned -1", "host host0",
+                    "PE 0", "device fake0"},
+                   [&] { put_and_wait(me); });
+      fake.poll_error = 0;
+    }
+    me.barrier();
+  });
+}
+
 TEST(Faults, ARequestThatTheDeviceRefuses) {
   FakeVerbs fake({roce_device("fake0")});
   run_over(fake, [&](TransportPe& me) {
@@ -194,6 +209,24 @@ TEST(Faults, ARequestThatTheDeviceRefuses) {
                      me.transport->put_signal(0, heap_at(1, 0), nullptr, 0, heap_at(1, 3), 1,
                                               SignalOp::add, true);
                    });
+    me.barrier();
+  });
+}
+
+/// Whether the device refuses a request or an earlier failure does, its staging slots are free
+/// again: there are 64 of them for all peers.
+TEST(Faults, RefusedRequestsLeaveTheirStagingSlots) {
+  FakeVerbs fake({roce_device("fake0")});
+  run_over(fake, [&](TransportPe& me) {
+    if (me.pe == 0) {
+      const std::vector<std::byte> unregistered(20000);
+      for (int i = 0; i < 100; ++i)
+        expect_error(ExitCode::unavailable, {"PE 1 on host1", "rejected the request"}, [&] {
+          me.transport->put_signal(0, heap_at(1, 0), unregistered.data(), unregistered.size(),
+                                   heap_at(1, 3), 1, SignalOp::add, true);
+        });
+      me.transport->put(0, heap_at(0, 0), unregistered.data(), unregistered.size(), true);
+    }
     me.barrier();
   });
 }

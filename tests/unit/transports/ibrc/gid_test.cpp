@@ -140,6 +140,21 @@ TEST(AddressRange, ContainsByBits) {
   EXPECT_FALSE(in("fe80::/10", ipv6(0xfe, 0xc0, 1)));
 }
 
+/// ibrc, ibdevx and ibgda: the defaults restrict nothing.
+TEST(GidRequest, OptionsRestrictOnlyIfTheyAreSet) {
+  const GidRequest defaults = read_gid_request(Options({}));
+  EXPECT_EQ(defaults.index, -1);
+  EXPECT_FALSE(defaults.roce_version || defaults.ipv6 || defaults.range);
+  const GidRequest set = read_gid_request(Options({}, {{"IB_GID_INDEX", "3"},
+                                                       {"IB_ROCE_VERSION_NUM", "2"},
+                                                       {"IB_ADDR_FAMILY", "AF_INET"},
+                                                       {"IB_ADDR_RANGE", "10.0.0.0/8"}}));
+  EXPECT_EQ(set.index, 3);
+  EXPECT_EQ(set.roce_version, 2);
+  EXPECT_EQ(set.ipv6, false);
+  EXPECT_TRUE(set.range);
+}
+
 TEST(CommonGids, BothEndsAgree) {
   std::mt19937 random(5);
   for (int i = 0; i < 500; ++i) {

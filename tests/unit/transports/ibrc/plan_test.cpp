@@ -152,6 +152,17 @@ TEST(Plan, InfinibandHasNoTrafficClass) {
   EXPECT_EQ(plan_paths(one_roce(), one_roce(), settings, job, 1).size(), 1u);
 }
 
+TEST(Plan, RoceHasEightPriorities) {
+  Settings settings;
+  settings.path.service_level = 8;
+  expect_error(ExitCode::usage, {"SHMEMCTL_IB_SL is 8", "at most 7", "rxe0"},
+               [&] { plan_paths(one_roce(), one_roce(), settings, job, 1); });
+  const Hello subnet = of({infiniband("mlx5_0")});
+  EXPECT_EQ(plan_paths(subnet, subnet, settings, job, 1).size(), 1u);
+  settings.path.service_level = 7;
+  EXPECT_EQ(plan_paths(one_roce(), one_roce(), settings, job, 1).size(), 1u);
+}
+
 TEST(Plan, LinkLayersMustBeTheSame) {
   expect_error(ExitCode::unavailable, {"InfiniBand", "Ethernet"},
                [] { plan_paths(one_roce(), of({infiniband("mlx5_0")}), {}, job, 1); });

@@ -194,6 +194,21 @@ TEST(RawWrites, AFullSendQueueThatNeverDrains) {
   });
 }
 
+TEST(RawWrites, ACqThatCannotBePolledIsAnError) {
+  FakeVerbs fake({roce_device("fake0")});
+  run_over(fake, [&](TransportPe& me) {
+    const auto writes = connect_raw(fake, me, 1 - me.pe, port_of_fake0);
+    if (me.pe == 0) {
+      writes->write(me.heap, raw_target, 4096, true);
+      fake.poll_error = -1;
+      expect_error(ExitCode::unavailable, {"ibv_poll_cq returned -1", "PE 0", "device fake0"},
+                   [&] { writes->complete(); });
+      fake.poll_error = 0;
+    }
+    me.barrier();
+  });
+}
+
 TEST(RawWrites, AnErrorCompletionNamesPortPeerAndStatus) {
   FakeVerbs fake({roce_device("fake0")});
   std::atomic<int> left{-1}; // requests before the one that fails; -1: none fails

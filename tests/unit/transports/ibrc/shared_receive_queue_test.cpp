@@ -3,6 +3,7 @@
 
 #include <poll.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/unit/transports/ibrc/fake_world.h"
 #include "transports/ibrc/am_responder.h"
 #include "transports/verbs/shared_receives.h"
@@ -111,6 +112,14 @@ TEST_F(Receiving, TheDescriptorTellsOfMessages) {
   receives_.arm();
   send(9);
   EXPECT_TRUE(readable(receives_.descriptor(), 30000));
+}
+
+TEST_F(Receiving, ACqThatCannotBePolledIsAnError) {
+  fake_.poll_error = -1;
+  expect_error(ExitCode::unavailable,
+               {"CQ", "cannot read completions", "ibv_poll_cq returned -1", "device fake0"},
+               [&] { receive(); });
+  fake_.poll_error = 0;
 }
 
 TEST(SharedReceives, DevicesSayHowManyTheyHold) {
@@ -231,6 +240,17 @@ TEST_F(Answering, UnwritableReplyAddressesAreRefused) {
   other = place_;
   other.address += 4;
   EXPECT_FALSE(responder_->set_place(0, other));
+}
+
+TEST_F(Answering, ACqThatCannotBePolledIsAnError) {
+  ASSERT_TRUE(responder_->set_place(0, place_));
+  ask(queue_pair, add(1));
+  responder_->send();
+  fake_.poll_error = -2;
+  expect_error(ExitCode::unavailable, {"ibv_poll_cq returned -2", "device fake0"},
+               [&] { responder_->poll(); });
+  fake_.poll_error = 0;
+  await_done(1);
 }
 
 /// A peer to which no reply can be sent is dropped, and nothing waits for it.

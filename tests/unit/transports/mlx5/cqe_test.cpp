@@ -84,7 +84,9 @@ TEST(Mlx5PeerInfo, ThereAndBack) {
   info.ethernet = 1;
   info.capabilities = PeerInfo::orders_writes | PeerInfo::atomics_4;
   info.device_id = 0x1122334455667788;
-  info.gid = {0xfe, 0x80, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  info.gids = {{verbs::GidKind::v1_link_local,
+                {0xfe, 0x80, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}},
+               {verbs::GidKind::infiniband, {}}};
   EXPECT_EQ(from_bytes<PeerInfo>(to_bytes(info)), info);
 }
 
@@ -101,6 +103,10 @@ TEST(Mlx5PeerInfo, OtherBytesAreRefused) {
     bad[at] = '\x55';
     EXPECT_FALSE(from_bytes<PeerInfo>(bad)) << at;
   }
+  info.gids.resize(verbs::gid_kinds);
+  EXPECT_TRUE(from_bytes<PeerInfo>(to_bytes(info)));
+  info.gids.resize(verbs::gid_kinds + 1);
+  EXPECT_FALSE(from_bytes<PeerInfo>(to_bytes(info)));
 }
 
 #if __has_include(<infiniband/mlx5dv.h>)

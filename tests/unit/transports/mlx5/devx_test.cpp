@@ -36,7 +36,7 @@ PeerInfo ethernet_peer() {
   peer.first_psn = 0x333333;
   peer.mtu = 3;
   peer.ethernet = 1;
-  peer.gid = peer_ipv4;
+  peer.gids = {{verbs::GidKind::v2_ipv4, peer_ipv4}};
   return peer;
 }
 
@@ -146,7 +146,7 @@ TEST(Mlx5Devx, ConnectsOnEthernet) {
     const auto queue = hca->create_queue({});
     const PeerInfo local = queue->local();
     EXPECT_EQ(local.qpn, 0xabcdeu);
-    EXPECT_EQ(local.gid, ipv4_gid);
+    EXPECT_EQ(local.gids.front(), (verbs::Address{verbs::GidKind::v2_ipv4, ipv4_gid}));
     EXPECT_EQ(local.mtu, 5);
     EXPECT_EQ(local.ethernet, 1);
     queue->connect(ethernet_peer());
@@ -162,6 +162,33 @@ TEST(Mlx5Devx, ConnectsOnEthernet) {
     EXPECT_EQ(device.receive.get(qp::next_receive_psn), 0x333333u);
   }
   EXPECT_EQ(device.closed, "address events queue completions page memory domain device ");
+}
+
+/// Defaults of the options do not restrict GIDs: a port with RoCE v1 or IPv6 only can be used.
+TEST(Mlx5Devx, AnyKindOfGidThatBothEndsHave) {
+  constexpr std::array<std::uint8_t, 16> ipv6_gid = {0xfd, 0, 0, 0, 0, 0, 0, 0,
+                                                     0,    0, 0, 0, 0, 0, 0, 1};
+  using Kind = verbs::GidKind;
+  const auto used_index = [](FakeDevice& device, const std::vector<verbs::Address>& peer_gids) {
+    PeerInfo peer = ethernet_peer();
+    peer.gids = peer_gids;
+    const auto hca = open_fake(device);
+    hca->create_queue({})->connect(peer);
+    return device.receive.get(command::qp::source_gid_index);
+  };
+  {
+    FakeDevice device;
+    device.add_gid(1, IBV_GID_TYPE_ROCE_V1, ipv4_gid);
+    EXPECT_EQ(used_index(device, {{Kind::v2_ipv4, link_local}, {Kind::v1_ipv4, peer_ipv4}}), 1u);
+    EXPECT_EQ(device.receive.get(command::qp::rgid_low), 0x0000ffff0a000002u);
+  }
+  {
+    FakeDevice device;
+    make_ethernet(device);
+    device.add_gid(5, IBV_GID_TYPE_ROCE_V2, ipv6_gid);
+    EXPECT_EQ(used_index(device, {{Kind::v2_ipv6, ipv6_gid}}), 5u);
+    EXPECT_EQ(used_index(device, {{Kind::v1_link_local, link_local}}), 0u);
+  }
 }
 
 TEST(Mlx5Devx, ConnectsOnInfiniBand) {
@@ -308,10 +335,10 @@ TEST(Mlx5Devx, WhatCannotBe) {
     FakeDevice device;
     device.add_gid(1, IBV_GID_TYPE_ROCE_V2, ipv4_gid);
     PeerInfo peer = ethernet_peer();
-    peer.gid = link_local;
+    peer.gids = {{verbs::GidKind::v1_ipv4, peer_ipv4}};
     EXPECT_NE(message_of([&] {
                 open_fake(device)->create_queue({})->connect(peer);
-              }).find("none of that kind"),
+              }).find("here RoCE v2 IPv4 10.0.0.1, at the peer RoCE v1 IPv4 10.0.0.2"),
               std::string::npos);
   }
   {

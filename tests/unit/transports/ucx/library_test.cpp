@@ -88,6 +88,9 @@ TEST(UcxLibrary, InterfacesThatAreNotThereAreAnError) {
   if (const std::string reason = reason_of(*transport); !reason.empty())
     GTEST_SKIP() << reason;
   EXPECT_THROW(transport->use_nics({{"no-such-nic", 1}}), Error);
+  // The worker of the context before is gone.
+  transport->progress();
+  EXPECT_TRUE(transport->traffic().empty());
   transport->use_nics({{"lo", 1}});
   EXPECT_EQ(reason_of(*transport), "");
 }

@@ -15,6 +15,11 @@
     static_assert(sizeof...(Arguments) > 1000, #NAME " is not in this library: " WHY);             \
     return 0;                                                                                      \
   }
+#define NVSHMEM_COMPAT_TYPE_NOT_HERE(NAME, WHY)                                                    \
+  template <class... Arguments>                                                                    \
+  struct NAME {                                                                                    \
+    static_assert(sizeof...(Arguments) > 1000, #NAME " is not in this library: " WHY);             \
+  };
 #define NVSHMEM_COMPAT_NOT_HERE_SCOPES(NAME, WHY)                                                  \
   NVSHMEM_COMPAT_NOT_HERE(NAME, WHY)                                                               \
   NVSHMEM_COMPAT_NOT_HERE(NAME##_warp, WHY)                                                        \
@@ -69,11 +74,22 @@ NVSHMEM_COMPAT_NOT_HERE_SCOPES(tile_allgather, NVSHMEM_COMPAT_WHY)
 NVSHMEM_COMPAT_NOT_HERE_SCOPES(tile_sum_reduce, NVSHMEM_COMPAT_WHY)
 NVSHMEM_COMPAT_NOT_HERE_SCOPES(tile_min_reduce, NVSHMEM_COMPAT_WHY)
 NVSHMEM_COMPAT_NOT_HERE_SCOPES(tile_max_reduce, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(tile_sum_rooted_reduce, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(tile_min_rooted_reduce, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE_SCOPES(tile_max_rooted_reduce, NVSHMEM_COMPAT_WHY)
 NVSHMEM_COMPAT_NOT_HERE_SCOPES(tile_collective_wait, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE(make_shape, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE(make_stride, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_NOT_HERE(make_layout, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_TYPE_NOT_HERE(shape, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_TYPE_NOT_HERE(stride, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_TYPE_NOT_HERE(Layout, NVSHMEM_COMPAT_WHY)
+NVSHMEM_COMPAT_TYPE_NOT_HERE(Tensor, NVSHMEM_COMPAT_WHY)
 #undef NVSHMEM_COMPAT_WHY
 } // namespace nvshmemx
 
 #undef NVSHMEM_COMPAT_NOT_HERE
+#undef NVSHMEM_COMPAT_TYPE_NOT_HERE
 #undef NVSHMEM_COMPAT_NOT_HERE_SCOPES
 
 #endif

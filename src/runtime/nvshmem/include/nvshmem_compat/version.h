@@ -2,6 +2,8 @@
 #ifndef NVSHMEM_COMPAT_VERSION_H
 #define NVSHMEM_COMPAT_VERSION_H
 
+#include "../non_abi/nvshmem_version.h"
+
 /* Tells programs that this is not NVSHMEM, but NVSHMEM's interface over the runtime of shmemctl. */
 #define NVSHMEM_VENDOR_SHMEMCTL 1
 
@@ -9,10 +11,6 @@
 #define NVSHMEM_MAJOR_VERSION 1
 #define NVSHMEM_MINOR_VERSION 3
 
-/* The version of NVSHMEM whose interface this is; programs compare these numbers. */
-#define NVSHMEM_VENDOR_MAJOR_VERSION 3
-#define NVSHMEM_VENDOR_MINOR_VERSION 4
-#define NVSHMEM_VENDOR_PATCH_VERSION 5
 #define NVSHMEM_VENDOR_VERSION                                                                     \
   (NVSHMEM_VENDOR_MAJOR_VERSION * 10000 + NVSHMEM_VENDOR_MINOR_VERSION * 100 +                     \
    NVSHMEM_VENDOR_PATCH_VERSION)

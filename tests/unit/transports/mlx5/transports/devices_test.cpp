@@ -73,6 +73,11 @@ TEST(Mlx5Devices, UnfitDevicesArePassedOver) {
   EXPECT_EQ(reason_between(second, {}, {}), "reached: InfiniBand");
   EXPECT_NE(reason_between(second, {{"IB_TRAFFIC_CLASS", "4"}}, {}).find("no traffic class"),
             std::string::npos);
+  EXPECT_EQ(reason_between(second, {{"IB_SL", "15"}}, {}), "reached: InfiniBand");
+  FakeFabric ethernet({{"mlx5_0", 1, true, ""}});
+  EXPECT_EQ(reason_between(ethernet, {{"IB_SL", "7"}}, {}), "reached: RoCE");
+  EXPECT_NE(reason_between(ethernet, {{"IB_SL", "8"}}, {}).find("SHMEMCTL_IB_SL is 8"),
+            std::string::npos);
   TransportWorldOptions wanted;
   wanted.nics = {{"mlx5_0", 1}};
   expect_error(ExitCode::unavailable, {"mlx5_0", "port 1", "its port is DOWN"}, [&] {
@@ -159,12 +164,19 @@ TEST(Mlx5Devices, OptionsThatDoNotFit) {
   EXPECT_EQ(read({{"QP_DEPTH", "1000"}}).queue.wqebbs, 1024u);
   EXPECT_EQ(read({{"IBGDA_NUM_REQUESTS_IN_BATCH", "33"}}).queue.ring_every, 64u);
   TransportWorldOptions wanted;
-  wanted.options = emulated({{"QP_DEPTH", "32768"}});
   wanted.mapped_memory = true;
-  expect_error(ExitCode::usage, {"32768 WQEBBs exceed the limit"}, [&] {
-    run_transport_world(
-        make_ibdevx_transport, [](TransportPe&) {}, wanted);
-  });
+  wanted.options = emulated({{"QP_DEPTH", "16384"}});
+  EXPECT_EQ(run_transport_world(
+                make_ibdevx_transport, [](TransportPe&) {}, wanted),
+            "");
+  wanted.options = emulated({{"QP_DEPTH", "16385"}});
+  expect_error(ExitCode::usage,
+               {"SHMEMCTL_QP_DEPTH, rounded up to a power of two, is 32768 WQEBBs",
+                "emulated HCA's send queues have at most 16384"},
+               [&] {
+                 run_transport_world(
+                     make_ibdevx_transport, [](TransportPe&) {}, wanted);
+               });
   wanted.options = emulated();
   expect_error(ExitCode::usage, {"QPs per peer"}, [&] {
     run_transport_world(

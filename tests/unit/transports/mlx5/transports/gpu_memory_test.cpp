@@ -261,7 +261,14 @@ TEST(Mlx5GpuMemory, TheEmulatedHcaUsesStagedCopies) {
     EXPECT_EQ(me.heap[64], std::byte{42});
     EXPECT_EQ(copies.signals, 1);
     me.barrier();
+    transport.drop_device_region(region::gpu_team_flags); // the other region stays
+    transport.put(0, gpu_at(peer, half), source + 8, 1000, true);
+    transport.quiet(0);
+    EXPECT_EQ(transport.atomic(0, gpu_at(peer, half + 10'008), {AtomicOp::add, 8, 5}), 5u);
+    me.barrier();
     transport.drop_device_region(region::gpu_heap); // before the path is destroyed
+    expect_error(ExitCode::unavailable, {"region 3", "not registered by"},
+                 [&] { transport.put(0, gpu_at(peer, 0), &word, 8, true); });
     me.barrier();
   });
 }
