@@ -234,7 +234,6 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
   const double round_s = std::min(effort.duration_s / rounds_of_duration, longest_round_s);
   std::uint64_t taken = 0;
   double done_s = 0;
-  plan.window_s = round_s / static_cast<double>(windows_of_round);
   // Kept windows. Counted also on PEs that measure nothing, so that all PEs end the same windows.
   std::size_t windows = 0;
   plan.windows = 0;
@@ -250,6 +249,7 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
     const auto in_round =
         static_cast<std::uint64_t>(std::ceil(round_s * 1e9 / std::max(plan.wall_ns, 1.0)));
     const std::uint64_t in_window = std::max<std::uint64_t>(in_round / windows_of_round, 1);
+    plan.window_s = static_cast<double>(in_window) * plan.wall_ns * 1e-9;
     for (std::uint64_t i = 0; i < in_round; ++i) {
       if (taken == JobMemory::max_samples) {
         series.halve_all();

@@ -62,7 +62,8 @@ struct SamplePlan {
   double sample_ns = 0; ///< time of a sample on the PE whose samples are shortest
   /// With Effort::max_noise: the remaining error of p50, on the PE where it is largest.
   double noise = 0;
-  double window_s = 0; ///< with Effort::duration_s: length of a window (PeSamples::window_us)
+  /// With Effort::duration_s: length of a window (PeSamples::window_us), which has whole samples.
+  double window_s = 0;
   /// With Effort::duration_s: all windows of the run, also those that were dropped because a
   /// neighbour was slower.
   std::size_t windows = 0;

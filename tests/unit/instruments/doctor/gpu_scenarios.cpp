@@ -36,7 +36,7 @@ doctor::CudaProbe probe_of(std::vector<std::vector<bool>> peers,
                            std::vector<std::vector<bool>> atomics = {}) {
   doctor::CudaProbe probe;
   probe.init_result = 0;
-  probe.devices.resize(peers.size());
+  probe.devices.resize(peers.empty() ? 0 : peers.front().size());
   for (std::size_t i = 0; i < probe.devices.size(); ++i)
     probe.devices[i].address = parse_pci_address(peer_address[i]);
   probe.peers = std::move(peers);

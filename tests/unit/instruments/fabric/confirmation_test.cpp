@@ -113,7 +113,7 @@ TEST(FabricConfirmation, WhatWasSlowOnceIsTransient) {
 }
 
 /// A host that is half as fast as its peers.
-Suspect slow_host(int host) {
+Suspect half_as_fast(int host) {
   Suspect suspect;
   suspect.part = Part::host;
   suspect.hosts = {host};
@@ -128,7 +128,7 @@ TEST(FabricConfirmation, SuspectsWithoutSoundPartnersAreNotTransient) {
   network.slow_host(0, 0.5);
   int measurements = 0;
   const Confirmed result = confirm(
-      network.endpoints(), {slow_host(0), slow_host(1)},
+      network.endpoints(), {half_as_fast(0), half_as_fast(1)},
       [&](const std::vector<Round>& rounds) {
         ++measurements;
         return network.measure_rounds(rounds);
