@@ -56,6 +56,12 @@ class Reference(unittest.TestCase):
             missing = {flag for flag in flags if f"`{flag}`" not in page and f"`{flag}`" not in common}
             self.assertEqual(missing - {"--help"}, set(), words)
 
+    def test_readme_has_the_number_of_doctors_checks(self):
+        code, out, _ = run("doctor", "--list")
+        self.assertEqual(code, 0)
+        number = re.search(r"(\d+) preconditions", (SOURCE / "README.md").read_text(encoding="utf-8"))
+        self.assertEqual(int(number[1]), len(out.splitlines()) - 1, "README.md")
+
     def test_every_subcommand_has_a_man_page(self):
         names = {p.name for p in (self.man / "man1").iterdir()}
         self.assertEqual(names, {"shmemctl.1"} | {f"shmemctl-{'-'.join(w)}.1" for w in subcommands()})
