@@ -442,9 +442,9 @@ void add_launch_flags(CLI::App& command, BenchFlags& flags) {
       ->check(names_of(all_initiators));
   command
       .add_option("--memory", flags.memory,
-                  "Memory of the buffers. host, gpu: the symmetric heap there; registered: host "
-                  "memory that each PE registers with the runtime (default: host; with --initiator "
-                  "stream or gpu: gpu, and no other)")
+                  "Memory of the buffers. host, gpu: a symmetric heap in that memory; registered: "
+                  "host memory that each PE registers with the runtime (default: host; --initiator "
+                  "stream and gpu need gpu, which is then the default)")
       ->check(names_of(all_memories));
   command
       .add_option("--scope", flags.scope,

@@ -43,7 +43,7 @@ void add_routing_flags(CLI::App& command, Request& request, const std::string& f
       ->check(CLI::Range(0, 100));
   command.add_flag("--uneven", request.uneven,
                    "Uneven token counts: " + lower(first_rank) + " has --num-tokens, " + last_rank +
-                       " none, each other one a random number of them");
+                       " none, every other rank a random number from 0 to --num-tokens");
 }
 
 } // namespace shmemctl

@@ -1,6 +1,6 @@
 // How the ranks of a high-throughput dispatch or combine (all ranks, or those of one node) begin
-// and complete a call together without a barrier, and how a timeout of one rank fails the call on
-// all ranks.
+// and complete a call together, by flags within the kernel instead of separate barriers, and how a
+// timeout of one rank fails the call on all ranks.
 #pragma once
 
 #include "kernels/device/wait.cuh"

@@ -88,8 +88,9 @@ struct InternodeShape {
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t sum_bytes() const {
     return output_bytes() + (combined_weights ? (shape.top_k + 3) / 4 * 16 : 0);
   }
-  // Layout of a row as it crosses nodes: values, scales, experts (of all ranks), weights, its
-  // token, and, by local rank of the destination node, its slot there (-1: not sent to that rank).
+  // Layout of a row as it crosses nodes: values, scales, the chosen experts (numbered over all
+  // ranks), their weights, the token's number at its source, and for each local rank of the
+  // destination node the row's slot there (-1: not sent to that rank).
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t crossing_token() const {
     return record().scale_words + 2 * shape.top_k;
   }

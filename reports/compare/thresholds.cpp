@@ -296,8 +296,10 @@ public:
 
   Threshold parse() {
     if (text_.size() > longest_expression)
-      fail(longest_expression, "the end of the threshold, which has at most " +
-                                   std::to_string(longest_expression) + " characters");
+      throw input_error(source_, line_ == 0 ? "" : "line " + std::to_string(line_),
+                        "the threshold has more than " + std::to_string(longest_expression) +
+                            " characters",
+                        std::string("write it shorter, such as ") + example());
     Threshold threshold;
     threshold.expression = std::string(trim(text_));
     threshold.source = line_ == 0 ? source_ : source_ + ", line " + std::to_string(line_);

@@ -13,7 +13,7 @@ namespace shmemctl::html {
 struct PlacedFinding {
   const Finding* finding = nullptr;
   std::string where; ///< label of its report, or a note that it comes from the comparison
-  /// Whether it comes from the comparison with the baseline, which has no label.
+  /// Whether it comes from the comparison with the baseline; `where` is then that note.
   bool compared = false;
 };
 

@@ -119,7 +119,7 @@ std::vector<LinePattern> CatalogueEntry::patterns(const std::string& key) const 
     LinePattern pattern(value.text);
     if (pattern.anchor().size() < min_anchor_bytes)
       refuse_line(subject_, value.line,
-                  "the pattern has no run of 4 bytes or more without * and {}",
+                  "the pattern needs at least 4 bytes in a row that are neither * nor {}",
                   "more of the message");
     if (pattern.capture_count() > 1)
       refuse_line(subject_, value.line, "the pattern has {} more than once",

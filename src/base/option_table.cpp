@@ -112,10 +112,10 @@ std::vector<OptionSpec> make_table() {
        "other worlds.",
        in_nvshmem},
       choice("REMOTE_TRANSPORT", "auto", with_none_and_auto(transports.remote),
-             "Transport to other nodes, which also decides which NICs are selected; none: at most "
-             "ibgda, if IB_ENABLE_IBGDA is set; auto: the first of " +
+             "Transport to other nodes; it also decides which NICs are selected. none: only ibgda, "
+             "and only if IB_ENABLE_IBGDA is set; auto: in a job, the first of " +
                  listed(transports.automatic) +
-                 " that reaches all PEs; without a job (topo, sim): ibrc, or libfabric on EFA.",
+                 " that reaches all PEs, and in topo and sim ibrc, or libfabric on EFA.",
              in_nvshmem),
       {"IB_ENABLE_IBGDA", OptionType::boolean, "0",
        "Use IBGDA: add ibgda to the transports to other nodes (if TRANSPORT is set, it must list "

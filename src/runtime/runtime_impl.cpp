@@ -435,7 +435,7 @@ Agreement Runtime::Impl::make_agreement() {
         *bootstrap, std::string(call) + "(" + std::to_string(value) + ")", deadline());
     for (std::size_t pe = 0; pe < all.size(); ++pe)
       if (all[pe] != all[0])
-        throw Error(ExitCode::finding, call, "agree over all PEs",
+        throw Error(ExitCode::finding, call, "run on all PEs",
                     "PE 0 called " + all[0] + ", PE " + std::to_string(pe) + " called " + all[pe],
                     "make the same calls with the same sizes on all PEs");
   };

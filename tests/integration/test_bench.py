@@ -387,7 +387,7 @@ class BadInput(BenchTest):
                                 (("put", "-n", "-3"), "-3"), (("put", "-D", "0"), "0"),
                                 (("put", "-D", "nan"), "--duration"), (("put", "-f", "nan"), "step factor"),
                                 (("put", "--self-test"), "--self-test"),
-                                (("put", "--pair", "0,0"), "--pair 0,1"), (("put", "--pair", "0,9"), "9"),
+                                (("put", "--pair", "0,0"), "0,1"), (("put", "--pair", "0,9"), "9"),
                                 (("put", "--traffic", "circle"), "circle"), (("put", "--window", "0"), "window"),
                                 (("atomic-fetch-add", "-b", "3", "-e", "3"), "4, 8"),
                                 (("atomic-rate", "-b", "16", "-e", "64"), "4, 8"),

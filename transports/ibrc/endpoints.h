@@ -63,7 +63,8 @@ public:
   bool poll();
   /// Processes asynchronous events of the devices.
   void check_events();
-  /// Makes later operations on the endpoint, and every quiet(), fail with this error.
+  /// Makes later operations on the endpoint fail with this error, and so every quiet(), unless
+  /// another endpoint failed before.
   void fail(Endpoint& endpoint, const Error& failure);
 
 private:

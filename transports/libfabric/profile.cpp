@@ -82,7 +82,7 @@ Profile efa() {
   profile.endpoints = 2;
   profile.operations = 2048;
   profile.receives = 1024;
-  // With shared memory, PEs of one node need each other's progress (NVSHMEM's release notes).
+  // Transfers by shared memory are off: PEs of a node would need each other's progress (NVSHMEM).
   profile.variables = {{"FI_EFA_USE_DEVICE_RDMA", "1", true},
                        {"FI_EFA_ENABLE_SHM_TRANSFER", "0"},
                        {"FI_HMEM_CUDA_USE_GDRCOPY", "1"}};

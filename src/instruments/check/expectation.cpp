@@ -236,9 +236,10 @@ Expectation parse_expectation(const std::string& text, const std::string& file) 
     members.complain(
         "", "not an expectation: it has no key \"expectation\", the version of its format");
   if (*version > format_version)
-    members.complain("expectation",
-                     fmt::format("format {} is newer than the newest that this shmemctl reads, {}",
-                                 *version, format_version));
+    throw input_error(file, "expectation",
+                      fmt::format("format {} is too new: this shmemctl reads formats up to {}",
+                                  *version, format_version),
+                      std::string("use a newer shmemctl, or ") + record_anew);
   Expectation expectation;
   for (const bool is_nic : {false, true}) {
     const char* const key = is_nic ? "nics" : "gpus";

@@ -48,7 +48,8 @@ FileDescriptor open_devshm() {
   if (!there || system.f_type != TMPFS_MAGIC)
     throw Error(ExitCode::unavailable, shm_folder, "use",
                 there ? "not a tmpfs" : "no such directory",
-                "run mount -t tmpfs tmpfs /dev/shm, or set SHMEMCTL_HEAP_BACKING=memfd");
+                "run mkdir -p /dev/shm && mount -t tmpfs tmpfs /dev/shm, or set "
+                "SHMEMCTL_HEAP_BACKING=memfd");
   FileDescriptor file(::open(shm_folder, O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
   if (!file && errno != EMFILE && errno != ENFILE)
     file = open_and_unlink();

@@ -159,8 +159,9 @@ TEST(CatalogueFile, ValuesOfAnotherFormAreRefusedWithTheirLine) {
   const auto patterns = [](const CatalogueEntry& entry) { entry.patterns("pattern"); };
   const auto weight = [](const CatalogueEntry& entry) { entry.count("weight", 1); };
   const auto severity = [](const CatalogueEntry& entry) { entry.severity("colour"); };
-  EXPECT_EQ(problem_of("pattern ab{}cd*ef", patterns),
-            "x.conf, line 2: the pattern has no run of 4 bytes or more without * and {}");
+  EXPECT_EQ(
+      problem_of("pattern ab{}cd*ef", patterns),
+      "x.conf, line 2: the pattern needs at least 4 bytes in a row that are neither * nor {}");
   EXPECT_EQ(problem_of("pattern abcd{}{}", patterns),
             "x.conf, line 2: the pattern has {} more than once");
   for (const char* const number : {"0", "-1", "x", "1000001", "3.5"})

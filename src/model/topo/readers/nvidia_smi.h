@@ -48,8 +48,8 @@ bool is_gpu_label(const std::string& label);
 /// True for "NIC0", "NIC12".
 bool is_nic_label(const std::string& label);
 
-/// Finds the first matrix in any surrounding text and splits it. Throws Error (usage) with the line
-/// if there is none, or if a cell is not a value of the matrix.
+/// Finds the first matrix, whatever text is around it, and splits it into cells. Throws Error
+/// (usage), which names a line, if there is none, or if a cell is no known connection.
 Table split_table(const std::string& text, const std::string& subject);
 
 /// The rows and columns as one square matrix over `labels`: a missing cell is taken from the cell
