@@ -256,6 +256,8 @@ def render(tokens, bindings, depth=0):
         return unique("".join(choice) for choice in itertools.islice(itertools.product(*rendered), 64))
     if all(t.kind == "string" for t in tokens):
         return ["".join(literal(t) for t in tokens)]
+    if any(t.kind == "string" for t in tokens) and all(t.kind == "string" or t.isupper() for t in tokens):  # "a " MACRO
+        return ["".join(literal(t) if t.kind == "string" else "{" + t + "}" for t in tokens)]
     if len(tokens) == 1 and tokens[0].kind == "char":
         return [str(tokens[0])[1:-1].replace("\\", "")]
     if len(tokens) == 1 and tokens[0].kind == "number":

@@ -185,6 +185,10 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.sites(text, x_h="void require(int result, const std::string& action);", y_cpp=other), [opened, mapped])
         self.assertEqual(self.sites(text, y_cpp=other), [opened])
 
+    def test_a_macro_beside_a_literal_is_named(self):
+        text = 'void f() { throw Error(ExitCode::usage, "plugin", "use", "it does not export " ENTRY_NAME, "name another"); }'
+        self.assertEqual(self.sites(text), ["plugin: cannot use: it does not export {ENTRY_NAME}\n    fix: name another"])
+
     def test_errors_that_a_header_declares_are_rendered_for_callers_in_other_files(self):
         text = """Error bad(const std::string& what) { return {ExitCode::usage, "moe", "", what, "omit it"}; }
                   void f() { throw bad("too few"); }"""
