@@ -16,6 +16,7 @@ set(add_cuda_runtime)
 if(SHMEMCTL_HAVE_CUDA)
   set(add_cuda_runtime "addlib $<TARGET_FILE:CUDA::cudart_static>\n")
 endif()
+# The archive that is added last is the first that linkers search.
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/generated/merge.mri CONTENT
 "create ${merged}
 addlib $<TARGET_FILE:shmemctl_core>
@@ -23,7 +24,8 @@ addlib $<TARGET_FILE:shmemctl_udev_absent>
 addlib ${HWLOC_STATIC}
 addlib ${EXPAT_STATIC}
 addlib ${ZSTD_STATIC}
-${add_cuda_runtime}save
+${add_cuda_runtime}addlib $<TARGET_FILE:shmemctl_string_members>
+save
 end
 ")
 # Its debug information would be five sixths of every program: 25 of 30 MB. Debug builds and those
@@ -35,7 +37,7 @@ endif()
 list(APPEND merge_arguments -P ${CMAKE_SOURCE_DIR}/cmake/MergeLibrary.cmake)
 add_custom_command(OUTPUT ${merged}
   COMMAND ${CMAKE_COMMAND} ${merge_arguments}
-  DEPENDS shmemctl_core shmemctl_udev_absent ${CMAKE_BINARY_DIR}/generated/merge.mri
+  DEPENDS shmemctl_core shmemctl_udev_absent shmemctl_string_members ${CMAKE_BINARY_DIR}/generated/merge.mri
           ${CMAKE_SOURCE_DIR}/cmake/MergeLibrary.cmake
   COMMENT "Merging libshmemctl_all.a" VERBATIM)
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/libshmemctl.a CONTENT
