@@ -9,7 +9,7 @@ if(RUN_CLANG_TIDY AND CLANG_TIDY)
   foreach(name bench_kernels moe operations_on_host)
     list(APPEND tidy_kernels ${kernel_tests}/${name}_test.cpp)
   endforeach()
-  set(tidy_kernels_filter "-header-filter=${CMAKE_SOURCE_DIR}/(kernels|src/runtime/nvshmem|tests)/.*\\.cuh$$")
+  set(tidy_kernels_filter "-header-filter=${CMAKE_SOURCE_DIR}/(kernels|src/runtime|tests)/.*\\.cuh$$")
   # And all kernels as device code of compute capability 9.0. Only nvcc reads CUDA's own cuda_runtime.h, so
   # tests/support/kernels_for_tidy has another one, over the rest of CUDA's headers.
   find_path(SHMEMCTL_CUDA_HEADERS cuda_runtime_api.h HINTS /usr/local/cuda/include ENV CPATH)
@@ -18,13 +18,15 @@ if(RUN_CLANG_TIDY AND CLANG_TIDY)
   if(SHMEMCTL_CUDA_HEADERS)
     set(for_tidy ${CMAKE_SOURCE_DIR}/tests/support/kernels_for_tidy)
     file(GLOB_RECURSE tidy_device_kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/*.cu
-         ${CMAKE_SOURCE_DIR}/src/*.cu ${CMAKE_SOURCE_DIR}/tests/gpu/*.cu)
+         ${CMAKE_SOURCE_DIR}/src/*.cu ${CMAKE_SOURCE_DIR}/tests/gpu/*.cu ${for_tidy}/*.cu)
+    list(APPEND tidy_device_kernels ${CMAKE_SOURCE_DIR}/docs/examples/gpu_ring.cu)
     set(tidy_nvshmem ${CMAKE_SOURCE_DIR}/tests/gpu/nvshmem_names.cu ${for_tidy}/deepep_v1.cu)
     list(REMOVE_ITEM tidy_device_kernels ${tidy_nvshmem})
     set(flags -std=c++17 -x cuda --cuda-device-only --cuda-gpu-arch=sm_80 -U__CUDA_ARCH__ -D__CUDA_ARCH__=900
         -Wno-builtin-macro-redefined -Wno-unknown-pragmas -Wno-unknown-cuda-version -nocudainc -nocudalib
         -D__CUDACC__ -D__CUDACC_VER_MAJOR__=13 -D__CUDACC_VER_MINOR__=0 -I${for_tidy} -include cuda_runtime.h
-        -isystem ${SHMEMCTL_CUDA_HEADERS} -I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/src/runtime/nvshmem/include
+        -isystem ${SHMEMCTL_CUDA_HEADERS} -isystem ${SHMEMCTL_CUDA_HEADERS}/cccl -I${CMAKE_SOURCE_DIR}
+        -I${CMAKE_SOURCE_DIR}/src/runtime/nvshmem/include -I${CMAKE_SOURCE_DIR}/src/runtime/shmem/include
         -I${CMAKE_BINARY_DIR}/include -I${CMAKE_BINARY_DIR}/generated)
     # Macros that make a family of functions have types as arguments, which parentheses would break. Products
     # of 32 bits as offsets are those of loops and of shared memory; 64 bits would take registers. All kernels

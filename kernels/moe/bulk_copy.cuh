@@ -45,7 +45,7 @@ public:
   /// kernel fails.
   __device__ void wait(std::uint32_t parity) const {
     std::uint32_t over = 0;
-    do
+    do // NOLINT(bugprone-infinite-loop): the instruction sets `over`
       SHMEMCTL_BULK_ASM("{\n\t.reg .pred over;\n\t"
                         "mbarrier.try_wait.parity.shared::cta.b64 over, [%1], %2;\n\t"
                         "selp.u32 %0, 1, 0, over;\n\t}"

@@ -216,7 +216,7 @@ std::string refusal(const std::string& text) {
 TEST(Expectation, AMistakeInTheFileIsNamedWithItsPlace) {
   EXPECT_TRUE(testing::contains(refusal("{"), "node.json")) << refusal("{");
   EXPECT_TRUE(testing::contains(refusal("{}"), "it has no key")) << refusal("{}");
-  EXPECT_TRUE(testing::contains(refusal(R"({"expectation": 2})"), "format 2 is newer"));
+  EXPECT_TRUE(testing::contains(refusal(R"({"expectation": 2})"), "format 2 is too new"));
   const std::string typo =
       refusal(R"({"expectation": 1, "nics": [{"name": "a", "firmwear": "1"}]})");
   EXPECT_TRUE(testing::contains(typo, "nics[0].firmwear")) << typo;

@@ -239,7 +239,7 @@ TEST(SimRequest, bad_input_names_the_rule_and_the_nearest_legal_value) {
   refused([](R& r) { r.steps = 0, r.routing = "zipf"; }, {"--steps 0"}, "--steps 1");
   refused([](R& r) { r.sample = "counts", r.mode = "ll"; }, {"--sample"}, "--sample tokens");
   refused([](R& r) { r.move_experts = {"32:0"}; }, {"no expert 32"}, "31:0");
-  refused([](R& r) { r.move_experts = {"1:8"}; }, {"rank 8 is not"}, "1:7");
+  refused([](R& r) { r.move_experts = {"1:8"}; }, {"no rank 8"}, "1:7");
   refused([](R& r) { r.move_experts = {"1"}; }, {"EXPERT:RANK"}, "5:12");
   refused([](R& r) { r.flat = true, r.mode = "ll"; }, {"--flat"}, "--mode ht");
   refused([](R& r) { r.copies = "choice"; }, {"--copies"}, "--mode ll");

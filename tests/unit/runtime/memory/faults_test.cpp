@@ -202,8 +202,8 @@ TEST(MemoryFaults, NamesADevShmThatIsNoTmpfs) {
   });
   if (skipped(end))
     GTEST_SKIP() << end;
-  EXPECT_EQ(end, "/dev/shm: cannot use: not a tmpfs | run mount -t tmpfs tmpfs "
-                 "/dev/shm, or set SHMEMCTL_HEAP_BACKING=memfd");
+  EXPECT_EQ(end, "/dev/shm: cannot use: not a tmpfs | run mkdir -p /dev/shm && mount -t tmpfs "
+                 "tmpfs /dev/shm, or set SHMEMCTL_HEAP_BACKING=memfd");
 }
 
 Deadline in_seconds(double seconds) {

@@ -1,0 +1,2 @@
+// In place of DeepEP's header of this name, which deepep_v1/ibgda_device.cuh includes.
+#pragma once
