@@ -146,7 +146,7 @@ class Licenses(unittest.TestCase):
             else:
                 others.add(target.group(1) if target else operand)
         self.assertEqual(known, {}, "linked, and not merged into libshmemctl_all.a")
-        self.assertEqual(others, {"shmemctl_core", "shmemctl_udev_absent", "CUDA::cudart_static"})
+        self.assertEqual(others, {"shmemctl_core", "shmemctl_udev_absent", "shmemctl_string_members", "CUDA::cudart_static"})
 
 
 class Parsing(unittest.TestCase):
