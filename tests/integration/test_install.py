@@ -30,7 +30,8 @@ class CopiedBuild(unittest.TestCase):
                 if file.is_file() and file.suffix in (".h", ".cuh", ".pc", ".cmake", ".mri"):
                     self.copy(file)
         self.copy(BUILD / "libshmemctl.a")
-        for file in [BUILD / "shmemctl", *BUILD.glob("libshmemctl_core.a"), *BUILD.rglob("libshmemctl_udev_absent.a")]:
+        for file in [BUILD / "shmemctl", *BUILD.glob("libshmemctl_core.a"), *BUILD.rglob("libshmemctl_udev_absent.a"),
+                     *BUILD.rglob("libshmemctl_string_members.a")]:
             self.link(file)
 
     def place(self, file):

@@ -253,10 +253,11 @@ class LateRank {
 public:
   /// @param waiting the ranks that are going to wait for `late`
   /// @param block whose waits are counted
+  /// @param dispatches that the ranks send first: 1 if they wait in a dispatch, 0 in a combine
   LateRank(LowLatencyInternodeWorld& world, std::int32_t late,
-           const std::vector<std::int32_t>& waiting, unsigned block) {
+           const std::vector<std::int32_t>& waiting, unsigned block, std::uint64_t dispatches = 1) {
     for (const std::int32_t rank : waiting) {
-      dispatches_.push_back({&world.flags(rank).sent, world.flags(rank).sent + 1});
+      dispatches_.push_back({&world.flags(rank).sent, world.flags(rank).sent + dispatches});
       device::HostPollCount& count = counts_.emplace_back();
       count.word = &world.flags(rank).masked[late]; // each poll of a wait loads it
       count.block = block;

@@ -172,7 +172,7 @@ TEST(LowLatencyInternode, CombineCountsTheWaitForEachRank) {
     std::vector<std::uint64_t> before_ns;
     for (const std::int32_t rank : all_but(3))
       before_ns.push_back(world.flags(rank).wait_ns[1][3]);
-    LateRank late(world, 3, all_but(3), 0);
+    LateRank late(world, 3, all_but(3), 0, 0);
     const std::uint64_t begin_ns = device::global_time_ns();
     world.kernels().run({2, 2}, [&](const DeviceJob& job) {
       if (job.pe == 3)
