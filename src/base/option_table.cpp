@@ -78,9 +78,9 @@ std::vector<OptionSpec> make_table() {
       choice("POLICY", "nvshmem", {"nvshmem", "nccl", "optimal"},
              "Policy that maps PEs to NICs: NVSHMEM's, NCCL's, or the optimal mapping."),
       choice("WORLD", "node", {"node", "deepep-ht", "deepep-ll"},
-             "Which PEs of a node share an NVSHMEM world, and so see each other's NICs. node, and "
-             "deepep-ll for DeepEP's low-latency mode: all of them in one; deepep-ht, its "
-             "high-throughput mode: each PE in a world of its own."),
+             "Which PEs of a node share an NVSHMEM world, and so see each other's NICs. node: all; "
+             "deepep-ll (DeepEP's low-latency mode): all, with IBGDA; deepep-ht (its "
+             "high-throughput mode): each PE in a world of its own, with IBGDA."),
       {"NVSHMEM_VERSION", OptionType::text, "",
        "NVSHMEM release whose rules map PEs to NICs, as X.Y.Z; empty: the newest known one or, if "
        "topo, check or sim reads a recorded node, the release in the recording."},

@@ -537,10 +537,11 @@ void Runtime::Impl::route_atomics() {
   const TransportEntry& nic = transports[static_cast<std::size_t>(route)];
   for (std::size_t pe = 0; pe < count(); ++pe)
     if (transport_index_by_pe[pe] >= 0 && nic.reach[pe].capabilities == 0)
-      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "perform atomics",
-                  std::string(nic.transport->name()) +
-                      " performs the atomics of other PEs by NIC, which are not atomic with those "
-                      "of a CPU, and does not reach that PE: " +
+      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "perform atomics on it",
+                  std::string("in this job all atomics go through NICs by ") +
+                      nic.transport->name() +
+                      ", as those of a NIC are not atomic with a CPU's, and it does not reach "
+                      "this PE: " +
                       nic.reach[pe].reason,
                   "give every PE a NIC, or choose another transport with SHMEMCTL_TRANSPORT");
   routed.resize(transports.size());

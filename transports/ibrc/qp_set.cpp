@@ -158,7 +158,7 @@ std::uint64_t QpSet::atomic_by_message(const RemoteAddress& target, const Atomic
   return wants_value ? requests_->await_value(endpoint, number) : 0;
 }
 
-/// `value` is posted inline, so it must not change before this function returns.
+/// The posted work requests may refer to `value`, so it must not change before this returns.
 void QpSet::post_signal(Endpoint& endpoint, const RemoteAddress& signal, const std::uint64_t& value,
                         SignalOp op, bool after_payload, bool await) {
   if (requests_ && op == SignalOp::add) {

@@ -159,7 +159,7 @@ void check_bytes(const std::string& text, const std::string& subject) {
     throw input_error(subject, position_of(text, *at), "invalid UTF-8", fix_of_xml);
   // expat takes `<` NUL for UTF-16 whatever encoding it was given.
   if (const std::size_t at = text.find('\0'); at != std::string::npos)
-    throw input_error(subject, position_of(text, at), "invalid UTF-8: NUL byte", fix_of_xml);
+    throw input_error(subject, position_of(text, at), "invalid XML: NUL byte", fix_of_xml);
 }
 
 } // namespace

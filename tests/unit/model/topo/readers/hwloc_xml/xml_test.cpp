@@ -96,7 +96,7 @@ TEST(Xml, RefusesWhatIsNotUtf8) {
   EXPECT_NE(message_of("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><a/>").find("not UTF-8"),
             std::string::npos);
   const std::string utf16 = std::string("<\0a\0/\0>\0", 8);
-  EXPECT_NE(message_of(utf16).find("line 1, column 2: invalid UTF-8: NUL byte"), std::string::npos);
+  EXPECT_NE(message_of(utf16).find("line 1, column 2: invalid XML: NUL byte"), std::string::npos);
 }
 
 TEST(Xml, LimitsElementsAndAttributes) {
