@@ -183,9 +183,6 @@ void read_nccl_channel(std::string_view body, const Place& place, ProcessSetup& 
   } else {
     choice.device = "device " + std::to_string(*device);
   }
-  if (const auto gid = setup.gid_by_nccl_device.find(*device);
-      gid != setup.gid_by_nccl_device.end())
-    choice.gid_index = gid->second;
   add(setup, place, std::move(choice));
 }
 
@@ -193,15 +190,8 @@ void read_nccl_channel(std::string_view body, const Place& place, ProcessSetup& 
 void read_nccl_qp(std::string_view body, ProcessSetup& setup) {
   const std::optional<int> device = number_behind(body, "IbDev ");
   const std::optional<int> gid = number_behind(body, " GID ");
-  if (!device || !gid || setup.gid_by_nccl_device.size() >= max_listed)
-    return;
-  setup.gid_by_nccl_device[*device] = *gid;
-  const auto listed = setup.nccl_devices.find(*device);
-  if (listed == setup.nccl_devices.end())
-    return;
-  for (Choice& choice : setup.choices)
-    if (choice.library == "NCCL" && choice.device == listed->second.name)
-      choice.gid_index = gid;
+  if (device && gid && setup.gid_by_nccl_device.size() < max_listed)
+    setup.gid_by_nccl_device[*device] = *gid;
 }
 
 // ---- NVSHMEM -------------------------------------------------------------------------------
@@ -220,10 +210,8 @@ void read_nvshmem_order(std::string_view body, ProcessSetup& setup) {
   const std::optional<int> id = number_behind(body, "device id=");
   if (!index || !id || setup.nvshmem_devices.size() >= max_listed)
     return;
-  const auto name = setup.nvshmem_names.find(*id);
-  setup.nvshmem_devices[*index] = {
-      name == setup.nvshmem_names.end() ? "device " + std::to_string(*id) : name->second,
-      number_behind(body, "port_num="), ""};
+  setup.nvshmem_devices[*index] = {"device " + std::to_string(*id),
+                                   number_behind(body, "port_num="), ""};
 }
 
 /// "NVSHMEM_ENABLE_NIC_PE_MAPPING = 0, device 0 setting dev_id = 2".
@@ -234,7 +222,7 @@ void read_nvshmem_device(std::string_view body, const Place& place, ProcessSetup
   Choice choice;
   choice.library = "NVSHMEM";
   choice.number = index;
-  choice.transport = setup.nvshmem_transport.empty() ? "remote" : setup.nvshmem_transport;
+  choice.transport = "remote"; // until name_devices()
   const auto listed = setup.nvshmem_devices.find(*index);
   choice.device = listed == setup.nvshmem_devices.end() ? "device " + std::to_string(*index)
                                                         : listed->second.name;
@@ -247,13 +235,8 @@ void read_nvshmem_device(std::string_view body, const Place& place, ProcessSetup
 /// named before or after it.
 void read_nvshmem_transport(std::string_view rest, ProcessSetup& setup) {
   const std::string name = word_until(rest, " .\t\r");
-  if (name.empty())
-    return;
-  for (Choice& choice : setup.choices)
-    if (choice.library == "NVSHMEM" &&
-        (choice.transport == "remote" || choice.transport == setup.nvshmem_transport))
-      choice.transport = name;
-  setup.nvshmem_transport = name;
+  if (!name.empty())
+    setup.nvshmem_transport = name;
 }
 
 /// "Selected provider efa, fabric efa, nic rdmap0s0, hmem yes".
