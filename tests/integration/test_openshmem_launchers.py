@@ -1,4 +1,5 @@
 """OpenSHMEM programs under other launchers: how they end, and MPI beside OpenSHMEM."""
+import concurrent.futures
 import os
 import pathlib
 import shutil
@@ -109,6 +110,19 @@ class OneError(LauncherTest):
     @launchers.needs("mpirun")
     def test_mpirun(self):
         self.check(mpirun())
+
+    @launchers.needs("mpirun")
+    def test_many_failing_jobs_of_mpirun_end(self):
+        """mpirun may crash or hang if processes end while others are in a PMIx fence. That is likely if there are
+        more processes than cores."""
+        def fail(number):
+            del number
+            return self.run_job(mpirun(), self.program, "implicit", SHMEMCTL_FAULT="error:2:hosts")
+
+        jobs = 32
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            codes = [outcome.code for outcome in pool.map(fail, range(jobs))]
+        self.assertEqual(codes, [3] * jobs)
 
     @launchers.needs("mpiexec.hydra")
     def test_hydra(self):

@@ -88,4 +88,13 @@ void BlockingCalls::run(const std::string& step, std::function<void()> call,
     std::rethrow_exception(std::exchange(shared_->failure, nullptr));
 }
 
+bool BlockingCalls::await_abandoned(const Deadline& deadline) {
+  std::unique_lock lock(shared_->mutex);
+  if (!shared_->changed.wait_until(lock, deadline.at(), [&] { return shared_->done; }))
+    return false;
+  shared_->failure = nullptr;
+  abandoned_ = false;
+  return true;
+}
+
 } // namespace shmemctl

@@ -38,6 +38,9 @@ public:
            JobHealth& health, const std::function<int()>& culprit = nullptr);
   /// True after run() has abandoned a call.
   bool abandoned() const { return abandoned_; }
+  /// After run() has abandoned a call: waits until that call returns; what it throws is dropped.
+  /// Returns false if the deadline passes first.
+  bool await_abandoned(const Deadline& deadline);
 
 private:
   struct Shared;

@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::size_t value_bytes = std::size_t{1} << 20;
 constexpr std::uint32_t max_pmix_size = 1 << 20;
+/// How long a process that ends with an error waits in its last fence.
+constexpr std::chrono::seconds last_fence_time{1};
 constexpr const char* without_pmix =
     "install libpmix2 or name it with SHMEMCTL_PMIX_LIBRARY, or choose another SHMEMCTL_BOOTSTRAP";
 
@@ -100,6 +102,7 @@ unsigned count_opening() {
 class PmixKvs final : public KeyValueStore {
 public:
   PmixKvs(PmixLibrary library, const Deadline& deadline);
+  ~PmixKvs() override;
 
   const char* name() const override { return "pmix"; }
   int rank() const override { return static_cast<int>(me_.rank); }
@@ -115,6 +118,7 @@ public:
                                  const Deadline& deadline) override;
   void abort(ExitCode code, const std::string& message) noexcept override;
   void finish(const Deadline& deadline) override {
+    left_ = true;
     run("PMIx_Finalize", -1, deadline,
         [finalize = library_.finalize] { return finalize(nullptr, 0); });
   }
@@ -131,9 +135,15 @@ private:
   /// Null if there is no such key.
   OwnedValue get_value(pmix::Rank rank, const std::string& key, const Deadline& deadline);
   void read_size(const Deadline& deadline);
+  /// PMIx_Fence. The calls of all processes must agree on `collect`, or the fence fails.
+  Call fence_call(bool collect) const;
+  void take_part_in_last_fence(const Deadline& deadline);
 
   PmixLibrary library_;
   BlockingCalls calls_;
+  std::shared_ptr<const pmix::Status> last_status_; ///< of the last call, which writes it
+  bool in_fence_ = false; ///< that call is a PMIx_Fence that has failed or not returned
+  bool left_ = false;     ///< the server was told that this process leaves or aborts
   pmix::Process me_{};
   std::uint32_t size_ = 0;
   unsigned opening_ = count_opening();
@@ -153,6 +163,7 @@ private:
 
 pmix::Status PmixKvs::status_of(const char* step, int peer, const Deadline& deadline, Call call) {
   const auto status = std::make_shared<pmix::Status>(pmix::success);
+  last_status_ = status;
   HealthOfPeer health_of_peer(health(), peer);
   health().waiting_for(peer);
   calls_.run(
@@ -209,15 +220,51 @@ void PmixKvs::put(const std::string& key, const std::string& value, const Deadli
   });
 }
 
+PmixKvs::Call PmixKvs::fence_call(bool collect) const {
+  return [fence = library_.fence, collect] {
+    pmix::Info info{};
+    std::strncpy(info.key, pmix::key_collect_data, pmix::max_key);
+    info.value.type = pmix::type_bool;
+    info.value.data.flag = collect;
+    return fence(nullptr, 0, &info, 1);
+  };
+}
+
 void PmixKvs::fence(const Deadline& deadline) {
   run("PMIx_Commit", -1, deadline, library_.commit);
-  run("PMIx_Fence", -1, deadline, [fence = library_.fence] {
-    pmix::Info collect{};
-    std::strncpy(collect.key, pmix::key_collect_data, pmix::max_key);
-    collect.value.type = pmix::type_bool;
-    collect.value.data.flag = true;
-    return fence(nullptr, 0, &collect, 1);
-  });
+  in_fence_ = true;
+  run("PMIx_Fence", -1, deadline, fence_call(true));
+  in_fence_ = false;
+}
+
+/// If a process ends while others are in PMIx_Fence, the server of their node completes that fence
+/// without it. OpenPMIx up to 6.1 completes it once more, with freed memory, for each process that
+/// ends before the first completion has run: mpirun crashes, or hangs after the job. When a job
+/// fails, its processes end almost together, so no process may end while a fence is open.
+PmixKvs::~PmixKvs() {
+  if (left_)
+    return;
+  try {
+    take_part_in_last_fence(Deadline::after(last_fence_time));
+  } catch (const std::exception& failure) {
+    log(LogLevel::debug, "bootstrap", failure.what());
+  }
+}
+
+/// The last fence of a job is the first one in which a process that ends takes part. As that
+/// process does not collect and the others do, the fence fails on all of them, so that none enters
+/// a further one. It succeeds if all processes end.
+void PmixKvs::take_part_in_last_fence(const Deadline& deadline) {
+  if (in_fence_) {
+    if (calls_.abandoned() && !calls_.await_abandoned(deadline))
+      return;
+    if (*last_status_ != pmix::success)
+      return;
+  }
+  BlockingCalls own_thread; // the thread of `calls_` may hang in a call
+  JobHealth nobody;         // the job has failed already
+  own_thread.run(
+      "PMIx_Fence", [call = fence_call(false)] { call(); }, deadline, nobody);
 }
 
 OwnedValue PmixKvs::get_value(pmix::Rank rank, const std::string& key, const Deadline& deadline) {
@@ -247,6 +294,7 @@ std::optional<std::string> PmixKvs::get(int rank, const std::string& key,
 }
 
 void PmixKvs::abort(ExitCode code, const std::string& message) noexcept {
+  left_ = true;
   try {
     BlockingCalls own_thread; // the thread of `calls_` may hang in a call
     JobHealth nobody;         // the job is failing already
@@ -262,6 +310,7 @@ void PmixKvs::abort(ExitCode code, const std::string& message) noexcept {
 }
 
 void PmixKvs::leave(const Deadline& deadline) noexcept {
+  left_ = true;
   try {
     BlockingCalls own_thread; // the thread of `calls_` may hang in a call
     JobHealth nobody;         // the job is ending already
