@@ -220,4 +220,11 @@ long long launched_size(const Environment& environment) {
   return std::max(size, slurm_tasks(environment));
 }
 
+long long torchrun_workers(const Environment& environment) {
+  // Users set WORLD_SIZE by hand, too; torchrun always sets both.
+  if (!has_variable(environment, "TORCHELASTIC_RUN_ID"))
+    return 1;
+  return std::max(1LL, count(environment, "WORLD_SIZE"));
+}
+
 } // namespace shmemctl

@@ -42,6 +42,10 @@ HostAndPort parse_session_id(const std::string& text);
 /// it was not launched as one of several; nothing if its environment does not say.
 std::optional<int> launched_rank(const Environment& environment);
 
+/// The number of workers if torchrun started this process as one of several, otherwise 1. torchrun
+/// serves no bootstrap, and launched_size() and launcher_name() do not look at its variables.
+long long torchrun_workers(const Environment& environment);
+
 /// The rank of this process among the processes of the job on this machine; nothing if the
 /// environment does not say.
 std::optional<int> launched_local_rank(const Environment& environment);

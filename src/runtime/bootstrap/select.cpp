@@ -112,6 +112,8 @@ std::optional<std::string> single_applies(const Options&, Facts environment,
                             !has(environment, "SLURM_STEP_NUM_TASKS");
   if (launched_size(environment) > 1 || size_unknown)
     return std::nullopt;
+  if (launcher_name(environment) == "none" && torchrun_workers(environment) > 1)
+    return std::nullopt;
   return launcher_name(environment) == "none" ? "nobody launched this process as one of several"
                                               : "the launcher started one process only";
 }
@@ -138,6 +140,14 @@ std::string fix_for(const std::string& launcher) {
 
 [[noreturn]] void refuse(const Environment& environment, std::vector<std::string> missing) {
   const std::string launcher = launcher_name(environment);
+  if (launcher == "none" && torchrun_workers(environment) > 1)
+    throw Error(ExitCode::unavailable, "bootstrap", "choose",
+                "torchrun started this process as one of " +
+                    std::to_string(torchrun_workers(environment)) +
+                    ", but it serves neither PMIx nor PMI",
+                "set SHMEMCTL_BOOTSTRAP_UID_SESSION_ID=HOST:PORT, with the host of rank 0, and "
+                "SHMEMCTL_BOOTSTRAP_UID_SECRET for all workers; or SHMEMCTL_BOOTSTRAP=single for "
+                "one PE in each");
   if (missing.empty())
     missing.push_back("the launcher serves neither PMIx nor PMI");
   const long long size = launched_size(environment);

@@ -96,6 +96,17 @@ TEST(SelectAuto, OneProcessOfALauncherIsAJobOfOne) {
       "single");
 }
 
+TEST(SelectAuto, SeveralWorkersOfTorchrunAreNoJobsOfOne) {
+  const Environment worker = {{"TORCHELASTIC_RUN_ID", "none"}, {"RANK", "1"}, {"WORLD_SIZE", "4"}};
+  expect_error(ExitCode::unavailable, {"torchrun started this process as one of 4"},
+               [&] { choose(worker); });
+  EXPECT_EQ(choose(with(worker, {{"SHMEMCTL_BOOTSTRAP_UID_SESSION_ID", "h:1"}})).name, "uid");
+  EXPECT_EQ(choose(with(worker, {{"SHMEMCTL_BOOTSTRAP", "single"}})).name, "single");
+  EXPECT_EQ(choose(with(worker, shmemctl_run)).name, "local") << "a job that the worker starts";
+  EXPECT_EQ(choose(with(worker, {{"WORLD_SIZE", "1"}})).name, "single");
+  EXPECT_EQ(choose({{"RANK", "1"}, {"WORLD_SIZE", "4"}}).name, "single") << "set by hand";
+}
+
 TEST(SelectAuto, ABatchScriptIsNoStep) {
   const Environment script = {
       {"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_NPROCS", "8"}};
