@@ -285,7 +285,8 @@ public:
       : group_(group), baseline_(baseline), x_(swept_parameter(group)), path_(common_path(group)),
         varying_(line_parameters(group, x_)) {}
 
-  json blocks(std::size_t max_blocks) {
+  /// @param omitted set to true if the case has more charts than that
+  json blocks(std::size_t max_blocks, bool& omitted) {
     json out = json::array();
     if (x_.empty())
       return out;
@@ -294,8 +295,11 @@ public:
     const std::string own = own_metric(group_);
     std::stable_partition(metrics_.begin(), metrics_.end(),
                           [&own](const std::string& metric) { return metric == own; });
-    for (std::size_t first = 0; first < names_.size() && out.size() < max_blocks;
-         first += max_series) {
+    for (std::size_t first = 0; first < names_.size(); first += max_series) {
+      if (out.size() >= max_blocks) {
+        omitted = true;
+        break;
+      }
       Chart chart;
       chart.title = labelled(group_.case_name, path_);
       if (names_.size() > max_series)
@@ -382,15 +386,19 @@ json sweeps_section(const std::vector<LoadedReport>& current,
   const Side side = side_of(current, by_host, carriers),
              before = side_of(baseline, by_host, carriers);
   json blocks = json::array();
+  bool omitted = false;
   for (const RowGroup& group : by_case(side)) {
-    if (blocks.size() >= max_charts)
+    if (omitted)
       break;
     const RowGroup lines = without_matrices(group);
     if (lines.rows.empty())
       continue;
-    for (json& block : CaseCharts(lines, before).blocks(max_charts - blocks.size()))
+    for (json& block : CaseCharts(lines, before).blocks(max_charts - blocks.size(), omitted))
       blocks.push_back(std::move(block));
   }
+  if (omitted)
+    blocks.push_back(note_block("More than " + std::to_string(max_charts) +
+                                " charts: the others are left out, the report has their rows."));
   return section("sweeps", "Sweeps", std::move(blocks));
 }
 

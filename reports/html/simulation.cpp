@@ -123,6 +123,11 @@ json rails_chart(const Shown& one, const json& variant) {
   return chart.block();
 }
 
+bool has_more_bars(const json& variant) {
+  return view::list(variant, "rails").size() > max_node_bars ||
+         (differs_by_nic(variant) && view::list(variant, "nics").size() > max_node_bars);
+}
+
 json operations_table(const std::vector<Shown>& shown) {
   TableBlock table("Variants", {{"where"},
                                 {"variant"},
@@ -227,6 +232,7 @@ void add_block(json& blocks, json block) {
 
 json simulation_section(const std::vector<Shown>& shown) {
   json blocks = json::array();
+  bool omitted = false;
   for (const Shown& one : shown)
     if (!variants_of(one).empty())
       for (const std::string& sentence : sentences_of(one.report().simulation))
@@ -234,13 +240,21 @@ json simulation_section(const std::vector<Shown>& shown) {
   for (const Shown& one : shown) {
     add_block(blocks, times_chart(one));
     for (const json* variant : different_variants_of(one)) {
-      if (blocks.size() >= max_simulation_charts)
+      if (blocks.size() >= max_simulation_charts) {
+        omitted = true;
         break;
+      }
+      omitted = omitted || has_more_bars(*variant);
       add_block(blocks, rails_chart(one, *variant));
       if (differs_by_nic(*variant))
         add_block(blocks, nics_chart(one, *variant));
     }
   }
+  if (omitted)
+    blocks.push_back(note_block(
+        fmt::format("Not all charts and bars are shown: at most {} charts, with {} bars each. The "
+                    "report has the others.",
+                    max_simulation_charts, max_node_bars)));
   for (json block : {operations_table(shown), nics_table(shown), places_table(shown)})
     add_block(blocks, std::move(block));
   if (const std::string text = left_out_of(shown); !text.empty())

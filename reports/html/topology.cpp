@@ -715,12 +715,16 @@ std::vector<DrawnNodes> nodes_of(const std::vector<Shown>& shown) {
   return nodes;
 }
 
+std::size_t devices_of(const DrawnNodes& node) {
+  return view::list(view::member(node.topology, "distances"), "labels").size();
+}
+
 /// Whether a node has neither GPUs nor NICs, and its PEs use none.
 bool has_nothing(const DrawnNodes& node) {
   const json& pes = view::list(node.mapping, "pes");
-  return view::list(view::member(node.topology, "distances"), "labels").empty() &&
-         std::all_of(pes.begin(), pes.end(),
-                     [](const json& pe) { return view::list(pe, "nics").empty(); });
+  return devices_of(node) == 0 && std::all_of(pes.begin(), pes.end(), [](const json& pe) {
+           return view::list(pe, "nics").empty();
+         });
 }
 
 json picture_block(const DrawnNodes& node) {
@@ -744,6 +748,10 @@ json topology_section(const std::vector<Shown>& shown) {
       continue;
     if (node.mapping.is_object())
       blocks.push_back(note_block(mapping_sentence(node.mapping)));
+    if (devices_of(node) > max_drawn)
+      blocks.push_back(note_block(
+          fmt::format("Not drawn: {} devices, a picture has at most {}; the report has all.",
+                      devices_of(node), max_drawn)));
     for (json block :
          {picture_block(node), mapping_table(node.mapping), distance_table(node.topology)})
       if (!block.is_null())

@@ -153,7 +153,27 @@ TEST(Sweeps, OfOneCaseAreBoundedToo) {
       loaded.report.results.back().params["line"] = "l" + std::to_string(line);
     }
   // 12 lines in a chart would be 209 charts.
-  EXPECT_EQ(find_section(page_model({{loaded}, {}}), "sweeps").at("blocks").size(), 200U);
+  const json blocks = find_section(page_model({{loaded}, {}}), "sweeps").at("blocks");
+  EXPECT_EQ(blocks.size(), 201U);
+  EXPECT_EQ(blocks.back().at("text"),
+            "More than 200 charts: the others are left out, the report has their rows.");
+}
+
+TEST(Sweeps, OfManyCasesAreBoundedAndThePageSaysSo) {
+  LoadedReport loaded = run_of("2026-11-21T03:33:00Z");
+  const auto blocks_of = [&](int cases) {
+    loaded.report.results.clear();
+    for (int number = 0; number < cases; ++number)
+      for (const int size_bytes : {8, 16}) {
+        loaded.report.results.push_back(put_row(size_bytes, 1, 1));
+        loaded.report.results.back().case_name = "case" + std::to_string(number);
+      }
+    return find_section(page_model({{loaded}, {}}), "sweeps").at("blocks");
+  };
+  EXPECT_EQ(blocks_of(200).back().at("type"), "chart");
+  EXPECT_EQ(blocks_of(200).size(), 200U);
+  EXPECT_EQ(blocks_of(201).back().at("type"), "note");
+  EXPECT_EQ(blocks_of(201).size(), 201U);
 }
 
 TEST(Sweeps, ANumberThatFollowsFromTheSweptOneTearsNoLine) {
@@ -340,6 +360,18 @@ TEST(Moe, TablesSayWhatTheReportSays) {
   EXPECT_TRUE(has(R"(["dispatches and combines, all in all", "2, 1"])"));
 }
 
+TEST(Topology, ANodeWithManyDevicesIsNotDrawnAndThePageSaysSo) {
+  LoadedReport loaded = run_of("2026-11-21T03:33:00Z", 1, "topo");
+  json labels = json::array();
+  for (int gpu = 0; gpu < 161; ++gpu)
+    labels.push_back("GPU" + std::to_string(gpu));
+  loaded.report.topology = {{"distances", {{"labels", labels}}}};
+  const json section = find_section(page_model({{loaded}, {}}), "topology");
+  EXPECT_TRUE(find_block(section, "topology").is_null());
+  EXPECT_EQ(find_block(section, "note").at("text"),
+            "Not drawn: 161 devices, a picture has at most 160; the report has all.");
+}
+
 TEST(Simulation, TablesSayWhatTheReportSays) {
   LoadedReport loaded = run_of("2026-11-21T03:33:00Z", 1, "sim");
   loaded.report.simulation = json::parse(R"({
@@ -411,6 +443,16 @@ TEST(Simulation, TablesSayWhatTheReportSays) {
             json::parse(R"({"name": "node 1 mlx5_0/1", "state": "usual", "values": [2.0, 1.0],
                             "mark": 2.4})"));
   EXPECT_EQ(charts.size(), 3U);
+  json& first = loaded.report.simulation.at("variants").at(0);
+  for (int rail = 1; rail <= 40; ++rail)
+    first["rails"].push_back(first["rails"].at(0));
+  const json bounded = find_section(page_model({{loaded}, {}}), "simulation");
+  bool said = false;
+  for (const json& block : bounded.at("blocks"))
+    said = said || block.value("text", "") ==
+                       "Not all charts and bars are shown: at most 60 charts, "
+                       "with 40 bars each. The report has the others.";
+  EXPECT_TRUE(said);
   EXPECT_EQ(section.at("blocks").back().at("text"),
             "3 NICs and 1 switch with no more traffic are not in the report (sim --all, --top N).");
 }
