@@ -4,6 +4,8 @@
 #include <cctype>
 #include <cstddef>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "src/base/text.h"
@@ -52,24 +54,61 @@ bool is_launcher(const std::vector<std::string>& command, const std::string& own
          std::find(command.begin() + 1, command.end(), "run") != command.end();
 }
 
-/// Hides the values of variables on the launcher's command line ("-x NAME=value"), which may be
-/// secrets, unless they belong to communication libraries.
-std::string without_foreign_value(const std::string& word) {
+/// Whether the variable belongs to a communication library; the values of others may be secrets.
+bool is_known_variable(std::string_view name) {
   static const std::vector<std::string> known = {"SHMEMCTL_", "NVSHMEM_", "NCCL_",  "UCX_",
                                                  "FI_",       "CUDA_",    "OMPI_",  "PMIX_",
                                                  "PRTE_",     "SLURM_",   "SHMEM_", "OMP_"};
-  const std::size_t sign = word.find('=');
-  if (sign == std::string::npos || sign == 0 || starts_with(word, "-"))
-    return word;
-  const std::string name = word.substr(0, sign);
-  const bool is_variable = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+  return std::any_of(known.begin(), known.end(),
+                     [&](const std::string& prefix) { return starts_with(name, prefix); });
+}
+
+/// "NAME=value", or several with commas between them (srun --export), without the values that may
+/// be secrets. A comma may also be part of a value, so the rest of a hidden value is hidden.
+std::string without_foreign_values(const std::string& assignments) {
+  std::vector<std::string> kept;
+  bool hidden = false;
+  for (const std::string& part : split(assignments, ',')) {
+    const std::size_t sign = part.find('=');
+    if (sign == std::string::npos) {
+      if (!hidden)
+        kept.push_back(part);
+      continue;
+    }
+    hidden = !is_known_variable(part.substr(0, sign));
+    kept.push_back(hidden ? part.substr(0, sign) + "=..." : part);
+  }
+  return join(kept, ",");
+}
+
+bool is_variable_name(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isupper(c) != 0 || std::isdigit(c) != 0 || c == '_';
   });
-  if (!is_variable || std::any_of(known.begin(), known.end(), [&](const std::string& prefix) {
-        return starts_with(name, prefix);
-      }))
-    return word;
-  return name + "=...";
+}
+
+/// Hides the values of variables on the launcher's command line that may be secrets: behind the
+/// options by which launchers set variables, and wherever a word is "NAME=value" in capitals.
+void hide_values(std::vector<std::string>& command) {
+  static const std::set<std::string> pairs = {"-genv", "--genv",
+                                              "-env"}; // NAME VALUE, or NAME=VALUE
+  static const std::set<std::string> options = {"-x", "-E", "--env", "--export"}; // NAME=VALUE
+  for (std::size_t at = 1; at < command.size(); ++at) {
+    std::string& word = command[at];
+    const std::string& before = command[at - 1];
+    const std::size_t sign = word.find('=');
+    const std::string name = word.substr(0, sign);
+    if (at >= 2 && pairs.count(command[at - 2]) != 0 && before.find('=') == std::string::npos) {
+      if (!is_known_variable(before))
+        word = "...";
+    } else if (sign == std::string::npos) {
+      continue;
+    } else if (pairs.count(before) != 0 || options.count(before) != 0 || is_variable_name(name)) {
+      word = without_foreign_values(word);
+    } else if (pairs.count(name) != 0 || options.count(name) != 0) { // --env=NAME=VALUE
+      word = name + "=" + without_foreign_values(word.substr(sign + 1));
+    }
+  }
 }
 
 /// srun's command line, composed of variables that it sets in each task.
@@ -102,7 +141,7 @@ std::vector<std::string> launcher_command(const Sysroot& sysroot, const Environm
     std::vector<std::string> command = command_of(sysroot, process);
     if (!is_launcher(command, base_name(own.front())))
       continue;
-    std::transform(command.begin(), command.end(), command.begin(), without_foreign_value);
+    hide_values(command);
     return command;
   }
   return launcher == "srun" ? srun_command(environment, own) : std::vector<std::string>{};

@@ -209,6 +209,15 @@ std::string launcher_name(const Environment& environment) {
   return "none";
 }
 
+std::string launcher_text(const Environment& environment) {
+  const std::string name = launcher_name(environment);
+  if (name == "run")
+    return "shmemctl run";
+  if (name == "pmi")
+    return "a process manager";
+  return name == "none" ? "a launcher" : name;
+}
+
 long long launched_size(const Environment& environment) {
   long long size = 1;
   if (has_variable(environment, local_variables::id))

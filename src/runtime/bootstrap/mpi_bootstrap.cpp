@@ -241,7 +241,7 @@ void refuse_silent_single(const Bootstrap& bootstrap, const Environment& environ
   const long long launched = launched_size(environment);
   if (bootstrap.size() == 1 && launched > 1)
     throw Error(ExitCode::unavailable, "MPI", "use",
-                launcher_name(environment) + " started " + std::to_string(launched) +
+                launcher_text(environment) + " started " + std::to_string(launched) +
                     " processes, but MPI sees one: this Open MPI does not support that launcher",
                 "start the job with mpirun, or set SHMEMCTL_BOOTSTRAP=auto");
 }

@@ -287,7 +287,7 @@ std::unique_ptr<Bootstrap> open_openshmem(BootstrapRequest& request, const Deadl
   const long long launched = launched_size(request.environment);
   if (bootstrap->size() == 1 && launched > 1)
     throw Error(ExitCode::unavailable, "OpenSHMEM", "use",
-                launcher_name(request.environment) + " started " + std::to_string(launched) +
+                launcher_text(request.environment) + " started " + std::to_string(launched) +
                     " processes, but OpenSHMEM sees one: it does not support that launcher",
                 "start the job with oshrun, or set SHMEMCTL_BOOTSTRAP=auto");
   return bootstrap;

@@ -131,7 +131,8 @@ constexpr Rule rules[] = {
 std::string fix_for(const std::string& launcher) {
   if (launcher == "srun")
     return "start the job with srun --mpi=pmi2, or with srun --mpi=pmix and libpmix on the nodes";
-  if (launcher == "mpirun" || launcher == "oshrun")
+  // "none": only PMIx's variables are set.
+  if (launcher == "mpirun" || launcher == "oshrun" || launcher == "none")
     return "install Open MPI's or PMIx's library (apt install libopenmpi3 or libpmix2), or name it "
            "with SHMEMCTL_MPI_LIBRARY or SHMEMCTL_PMIX_LIBRARY";
   return "use a launcher that serves PMI (mpiexec.hydra, srun --mpi=pmi2), shmemctl run, or "
@@ -152,8 +153,7 @@ std::string fix_for(const std::string& launcher) {
     missing.push_back("the launcher serves neither PMIx nor PMI");
   const long long size = launched_size(environment);
   throw Error(ExitCode::unavailable, "bootstrap", "choose",
-              (launcher == "pmi" ? "a process manager" : launcher) +
-                  " started this process as one of " +
+              launcher_text(environment) + " started this process as one of " +
                   (size > 1 ? std::to_string(size) : "several") + ", but " + join(missing, "; "),
               fix_for(launcher));
 }

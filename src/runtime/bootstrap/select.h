@@ -33,6 +33,8 @@ BootstrapChoice choose_bootstrap(const Options& options, const Environment& envi
 /// The launcher of this process according to its environment: "run" (shmemctl run), "mpirun",
 /// "oshrun", "srun", "hydra", "pmi" (an unknown process manager) or "none".
 std::string launcher_name(const Environment& environment);
+/// The same for an error: "shmemctl run", "a process manager", or "a launcher" for "none".
+std::string launcher_text(const Environment& environment);
 /// Number of processes that the launcher started as one job; 1 without a launcher.
 long long launched_size(const Environment& environment);
 

@@ -64,6 +64,29 @@ TEST(LauncherCommand, VariablesOfOthersMayBeSecrets) {
                                       "--map-by", "ppr:1:node", "shmemctl", "--json", "a=b.json"}));
 }
 
+TEST(LauncherCommand, ValuesBehindTheOptionsOfEachLauncherAreHidden) {
+  const auto shown = [](const std::vector<std::string>& words) {
+    Processes processes;
+    processes.add("self", 20, own);
+    processes.add("20", 1, words);
+    return launcher_command(processes.sysroot(), under_mpirun, own);
+  };
+  EXPECT_EQ(shown({"mpiexec.hydra", "-genv", "TOKEN", "abc", "-env", "NCCL_DEBUG", "INFO", "-n",
+                   "2", "shmemctl"}),
+            (std::vector<std::string>{"mpiexec.hydra", "-genv", "TOKEN", "...", "-env",
+                                      "NCCL_DEBUG", "INFO", "-n", "2", "shmemctl"}));
+  EXPECT_EQ(shown({"mpiexec", "-genv", "TOKEN=abc", "shmemctl", "bench"}),
+            (std::vector<std::string>{"mpiexec", "-genv", "TOKEN=...", "shmemctl", "bench"}));
+  EXPECT_EQ(shown({"flux", "run", "--env=token=abc", "--env=UCX_TLS=rc,shm", "shmemctl"}),
+            (std::vector<std::string>{"flux", "run", "--env=token=...", "--env=UCX_TLS=rc,shm",
+                                      "shmemctl"}));
+  EXPECT_EQ(shown({"srun", "--export=ALL,KEY=a,b,FI_PROVIDER=efa", "shmemctl"}),
+            (std::vector<std::string>{"srun", "--export=ALL,KEY=...,FI_PROVIDER=efa", "shmemctl"}));
+  EXPECT_EQ(shown({"mpirun", "-x", "token=abc", "-x", "HOME", "shmemctl", "--json", "a=b.json"}),
+            (std::vector<std::string>{"mpirun", "-x", "token=...", "-x", "HOME", "shmemctl",
+                                      "--json", "a=b.json"}));
+}
+
 TEST(LauncherCommand, SrunIsAboveNoPe) {
   Processes processes;
   processes.add("self", 20, own);
