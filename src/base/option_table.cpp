@@ -69,8 +69,8 @@ std::vector<OptionSpec> make_table() {
              "Log messages of this level and of more severe ones on stderr."),
       {"LOG_SUBSYSTEMS", OptionType::text, "",
        "Subsystems whose messages are logged, comma-separated: bootstrap, failure detector, gpu, "
-       "ibrc, memory, options, report, run, runtime, topo, transports; empty: all; errors are "
-       "always logged."},
+       "ibrc, memory, options, run, runtime, topo, transports; empty: all; errors are always "
+       "logged."},
       {"SYSROOT", OptionType::text, "",
        "Read a copy of a machine's /sys and /proc below this directory, or an archive of shmemctl "
        "gather, instead of this machine."},
@@ -264,7 +264,7 @@ std::vector<OptionSpec> transport_options() {
     row->nvshmem_alias = in_nvshmem;
   return {
       {"TRANSPORT", OptionType::text, "",
-       "Transports to use, comma-separated, best first: " + join(transports.all, ", ") +
+       "Transports to use, comma-separated, best first, out of " + join(transports.all, ", ") +
            "; empty: shm within a node and REMOTE_TRANSPORT between nodes."},
       gid_index,
       roce_version,

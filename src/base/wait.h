@@ -1,4 +1,4 @@
-// The one wait loop of the host: polls, backs off, checks the job's health, and ends at a deadline.
+// A wait loop of the host: polls, backs off, checks the job's health, and ends at a deadline.
 #pragma once
 
 #include <algorithm>

@@ -172,8 +172,8 @@ struct Distance {
   }
 };
 
-/// Distances that a source states itself (a recorded `nvidia-smi topo` matrix). Devices are
-/// numbered GPUs first (by index), then NICs (by position in Node::nics).
+/// Distances of all pairs: computed (distance_matrix()), or stated by the source (Node::recorded).
+/// Devices are numbered GPUs first (by index), then NICs (by position in Node::nics).
 using DistanceMatrix = std::vector<std::vector<Distance>>;
 
 struct Node {
@@ -233,7 +233,7 @@ std::string shape_problem(const Node& node);
 /// (mlx5_0) imply nothing: unknown, with that reason. The origin says that it is derived.
 Fact<LinkLayer> link_layer_from_name(const std::string& name);
 
-/// "DOWN", "INIT", "ARMED", "ACTIVE": as /sys/class/infiniband/*/ports/*/state has it.
+/// "DOWN", "INIT", "ARMED", "ACTIVE": the word in /sys/class/infiniband/*/ports/*/state.
 const char* to_string(PortState state);
 /// "InfiniBand", "Ethernet", as .../link_layer has it, or "other".
 const char* to_string(LinkLayer layer);

@@ -24,8 +24,8 @@ Node node_from_json(const nlohmann::json& topology, const std::string& subject);
 
 // The report's `hosts[]` entry of a node.
 
-/// Name, kernel, CPUs, GPUs and HCAs as documented. `sysroot` is where the node was read from; null
-/// for a recorded file, whose kernel and drivers are unknown.
+/// As documented: name, kernel, versions, CPUs, GPUs, HCAs and interfaces. `sysroot` is where the
+/// node was read from; null for a recorded file, whose kernel and drivers are unknown.
 nlohmann::json host_json(const Node& node, const Sysroot* sysroot);
 
 } // namespace shmemctl
