@@ -182,7 +182,7 @@ struct Node {
   std::vector<Package> packages;
   std::vector<NumaNode> numa_nodes;
   std::vector<HostBridge> host_bridges;
-  std::vector<PciDevice> pci; ///< bridges, GPUs and NICs; other endpoints are left out
+  std::vector<PciDevice> pci; ///< bridges, GPUs, NICs and, from sysfs, NVSwitches
   std::vector<Gpu> gpus;      ///< index == position
   std::vector<Nic> nics;      ///< RDMA devices first, in enumeration order; then the others
   int nvswitches = 0;         ///< NVSwitch PCI functions seen

@@ -26,8 +26,8 @@ std::set<PortKey> max_table_ports(const Mapping& mapping) {
   return ports;
 }
 
-/// The (NIC, port) pairs among which traffic should be even: the ports of the compute fabric. For
-/// NVSHMEM's policy, only those of them in its device table or, if there are none, the whole table.
+/// The (NIC, port) pairs among which traffic should be even: wanted_ports(). For NVSHMEM's policy,
+/// only those of them in its device table or, if there are none, the whole table.
 std::set<PortKey> eligible_ports(const Node& node, const Mapping& mapping) {
   std::set<PortKey> fabric;
   for (const NicUse& use : wanted_ports(node, mapping.request))
