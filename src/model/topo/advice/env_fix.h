@@ -57,8 +57,8 @@ std::vector<std::string> devices_per_rank(const Node& node, const Mapping& mappi
 std::string devices_of_all(const Node& node, const Mapping& mapping);
 
 /// The value of NVSHMEM_HCA_PE_MAPPING that gives every PE its NIC if NVSHMEM_ENABLE_NIC_PE_MAPPING
-/// is set: PE i takes row i modulo the number of rows, and rows are in enumeration order. Empty if a
-/// PE has no NIC or several, or if the assignment is not ascending with the PEs, or is too long.
+/// is set: PE i takes row i modulo the number of rows, and rows are in enumeration order. Empty if
+/// a PE has no NIC or several, or if the assignment does not ascend with the PEs, or is too long.
 std::optional<std::string> hca_pe_mapping_value(const Node& node, const Mapping& mapping);
 
 /// `export VARIABLE=value` if all ranks have one value; else a bash array and an export that picks
