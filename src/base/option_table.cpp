@@ -193,8 +193,8 @@ std::vector<OptionSpec> runtime_options() {
       {"HUGE_PAGES", OptionType::boolean, "1",
        "Use huge pages for a symmetric heap in host memory, where enough are free."},
       {"CHECK", OptionType::boolean, "0",
-       "Check every call of the runtime: equal sizes on all PEs, symmetric addresses, no double "
-       "free."},
+       "Check the arguments of calls: equal sizes on all PEs, transfers within symmetric memory, "
+       "aligned atomics, no double free."},
       {"FAULT", OptionType::text, "",
        "Fault injection for tests: kill:PE:PHASE, stop:PE:PHASE, exit:PE:PHASE or error:PE:PHASE "
        "makes a PE fail in that phase; corrupt:PE:verify corrupts the data that bench and moe "
