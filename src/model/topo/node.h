@@ -77,7 +77,7 @@ enum class PciKind {
 struct PciDevice {
   PciAddress address;
   PciKind kind = PciKind::endpoint;
-  /// Index in Node::pci of the bridge above, -1 directly below a host bridge. Parents come first.
+  /// Index in Node::pci of the bridge above, which comes first; -1: none, or unknown.
   int parent = -1;
   /// Index in Node::host_bridges, -1 if unknown.
   int host_bridge = -1;
@@ -191,10 +191,10 @@ struct Node {
   Fact<std::string> driver_version, cuda_version;
   int hidden_nics = 0; ///< NICs that exist according to the source, which does not list them
   std::optional<DistanceMatrix> recorded;
-  /// What the reader could not read, omitted or took from another source, each with its position.
-  /// check_source() makes findings of the first ones.
+  /// What the reader could not read, omitted or took from another source; with the position if the
+  /// source is a file. check_source() makes findings of the first ones.
   std::vector<std::string> notes;
-  /// Remarks on facts that no mapping depends on.
+  /// Less important notes, which become findings of severity info.
   std::vector<std::string> remarks;
 };
 

@@ -15,11 +15,11 @@ namespace shmemctl {
 std::string write_hwloc_xml(const Node& node);
 std::string write_nccl_xml(const Node& node);
 
-/// The report's `topology` object: gpus, nics, distances as documented, and the whole model beside
+/// The report's `topology` object: gpus, nics, distances and so on, and the whole model beside
 /// them.
 nlohmann::json topology_json(const Node& node);
-/// The model back from `topology`. The documented keys alone are sufficient; throws Error (usage)
-/// naming the key that is missing or of the wrong type.
+/// The model back from `topology`. Without `model`, the other keys are sufficient; throws Error
+/// (usage) naming the key that is missing or of the wrong type.
 Node node_from_json(const nlohmann::json& topology, const std::string& subject);
 
 // The report's `hosts[]` entry of a node.
