@@ -191,7 +191,7 @@ std::vector<OptionSpec> runtime_options() {
              "What holds a symmetric heap in host memory. memfd: an anonymous file; devshm: a file "
              "in /dev/shm; auto: memfd where the kernel has it."),
       {"HUGE_PAGES", OptionType::boolean, "1",
-       "Use huge pages for a symmetric heap in host memory, where enough are free."},
+       "Use huge pages for a symmetric heap in a memfd (HEAP_BACKING), where enough are free."},
       {"CHECK", OptionType::boolean, "0",
        "Check the arguments of calls: equal sizes on all PEs, transfers within symmetric memory, "
        "aligned atomics, no double free."},

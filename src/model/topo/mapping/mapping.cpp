@@ -178,7 +178,7 @@ PathClass nvshmem_path_class(const std::string& gpu_path, const std::string& nic
   }
   if (score <= 3)
     return numa_equal ? PathClass::node : PathClass::sys;
-  // Is checked before PIX: a GPU at most four levels deep can never be PIX.
+  // Is checked before PIX, so that a GPU whose path has five slashes (a root port's) is never PIX.
   if (score == 4)
     return PathClass::phb;
   return score == depth - 1 ? PathClass::pix : PathClass::pxb;
