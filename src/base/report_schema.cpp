@@ -39,7 +39,7 @@ std::optional<SchemaVersion> parse_schema_version(std::string_view text) {
 }
 
 std::string require_report_schema(const nlohmann::json& document, const std::string& subject) {
-  const std::string fix = "give a report, as written by --json of a command";
+  const std::string fix = "give a report that a command of shmemctl wrote by --json";
   const nlohmann::json* schema = member(document, "schema");
   const nlohmann::json* name = schema ? member(*schema, "name") : nullptr;
   if (!name || !name->is_string() || name->get_ref<const std::string&>() != report_schema_name)

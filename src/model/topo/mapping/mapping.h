@@ -78,7 +78,7 @@ struct Mapping {
 /// counts as port 1, active.
 std::vector<NicUse> usable_ports(const Node& node);
 /// The usable ports of the compute fabric (PortRole::compute; see port_roles() for the rule). Not
-/// empty if any port is usable. `nccl` chooses from these or those of nccl_ib_hca, `optimal` not.
+/// empty if any port is usable. `nccl` uses these or nccl_ib_hca, `optimal` wanted_ports().
 std::vector<NicUse> fabric_ports(const Node& node);
 
 Mapping map_nics(const Node& node, const MappingRequest& request);
