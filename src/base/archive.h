@@ -93,7 +93,7 @@ private:
   }
   template <class T>
   void item(std::vector<T>& values) {
-    static_assert(!std::is_same_v<T, bool>, "its elements are no objects");
+    static_assert(!std::is_same_v<T, bool>, "vector<bool> has no elements to refer to");
     std::uint32_t count = static_cast<std::uint32_t>(values.size());
     number(count);
     if (!reading_) {

@@ -7,12 +7,12 @@
 namespace shmemctl {
 
 /// Writes `content` to a temporary file in the folder of `path`, syncs it, and renames it to
-/// `path`. "-" writes to stdout. Without `force` an existing file is refused, both before writing
-/// and, by link(2), at the moment when the file appears, so that only one of two writers wins. A
-/// pipe or device is written in place, and waits at most 10 s for a reader; a file that has
-/// replaced it meanwhile is never written. Throws Error: usage if the file exists, otherwise
-/// unavailable with the system's message (for example a full disk). The temporary file is then
-/// removed.
+/// `path`. "-" writes to stdout. Without `force` an existing file is refused before writing and,
+/// where hard links are supported, also when the file appears (by link(2)), so that only one of two
+/// writers wins. A pipe or device is written in place; a pipe is given 10 s to get a reader, and
+/// later 10 s without progress are an error. A regular file that has replaced it meanwhile is never
+/// written. Throws Error: usage if the file exists, otherwise unavailable with the system's message
+/// (for example a full disk). The temporary file is then removed.
 void write_file_atomically(const std::string& path, const std::string& content, bool force);
 
 /// Throws the error that write_file_atomically() would for an existing file or a directory, so that

@@ -1,5 +1,5 @@
-// A point in time after which a wait fails, and the setting by which the user moves it. Every wait
-// of the runtime takes one; the loop that polls until then is in wait.h.
+// A point in time after which a wait fails, and the setting by which the user moves it. The loop
+// with which the runtime polls until then is in wait.h.
 #pragma once
 
 #include <chrono>

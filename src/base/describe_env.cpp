@@ -42,8 +42,8 @@ std::vector<std::string> own_names() {
 }
 
 /// Whether `shmemctl run` sets the variable for its PEs, or `hotspots --during` for its command, or
-/// a part of this project reads it: the Slurm prolog, the tests and their fake libraries. Users do
-/// not set these variables.
+/// a part of this project other than the command reads it: the Slurm prolog, the tests and their
+/// fake libraries. These variables are not options.
 bool is_of_this_project(const std::string& name) {
   static const std::set<std::string> names = {"SHMEMCTL_DURING_ID",       "SHMEMCTL_BINARY",
                                               "SHMEMCTL_BOOTSTRAP_PROBE", "SHMEMCTL_NVCC",
@@ -135,11 +135,11 @@ const std::vector<std::pair<std::string, std::string>>& foreign_variable_table()
        "renumbers GPUs for CUDA programs; topo shows all GPUs all the same"},
       {"NCCL_IB_HCA", "read by NCCL only; topo's advice prints the value it should have"},
       {"NCCL_TOPO_FILE", "read by NCCL only (NVSHMEM ignores it); show it with topo --from FILE"},
-      {"NCCL_TOPO_DUMP_FILE", "written by NCCL; the file is one that topo --from reads"},
-      {"NCCL_IB_GID_INDEX", "read by NCCL only; doctor says which index is right"},
+      {"NCCL_TOPO_DUMP_FILE", "read by NCCL only: it writes a file that topo --from reads"},
+      {"NCCL_IB_GID_INDEX", "read by NCCL; doctor checks whether the index is right"},
       {"NCCL_NET_GDR_LEVEL", "read by NCCL only; topo's distances are what it compares with"},
       {"UCX_NET_DEVICES", "read by UCX only; topo's advice prints the value it should have"},
-      {"UCX_IB_GID_INDEX", "read by UCX only; doctor says which index is right"},
+      {"UCX_IB_GID_INDEX", "read by UCX; doctor checks whether the index is right"},
       {"FI_PROVIDER", "read by libfabric only"},
       {"FI_EFA_USE_DEVICE_RDMA", "read by libfabric's EFA provider only"},
       {"NVSHMEM_DISABLE_P2P", "read by NVSHMEM only"},

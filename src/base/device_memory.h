@@ -30,7 +30,7 @@ public:
                                                std::string& why) const = 0;
 
   /// Why a kernel that sees one write of a NIC may not see earlier ones, as a clause; "" if it sees
-  /// them. A device for which this is not "" cannot receive signals from a NIC.
+  /// them. If this is not "", the GPU heap is not registered with NICs: its transfers are staged.
   virtual std::string why_unordered() const = 0;
   /// Whether flush() has anything to do.
   virtual bool needs_flush() const = 0;

@@ -42,7 +42,7 @@ struct Where {
 ///   not it ("read", "connect", "create a QP"). It does not repeat the subject and does not end
 ///   with a preposition. Empty for bad input: then the cause is the PROBLEM, and no step is named.
 /// - CAUSE is the system's text, or ours; no period at its end.
-/// - FIX is what to do: a verb in its base form first, or a question ("did you mean zipf?").
+/// - FIX is what to do: a verb in its base form or a command first, or "did you mean zipf?".
 ///
 /// tests/style/test_errors.py renders every site of the sources and checks these rules; all texts
 /// are in tests/data/error_texts.txt.

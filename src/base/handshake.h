@@ -38,8 +38,8 @@ inline bool same_proof(const Proof& left, const Proof& right) {
 /// derived from it.
 Secret derive_secret(const Secret& secret, std::string_view purpose, std::string_view context);
 
-/// Derives a secret from a password that people chose, which may be short: each guess costs as much
-/// as 50,000 hashes.
+/// Derives a secret from a password that people chose, which may be short: each guess costs 50,000
+/// rounds of PBKDF2, each of which is one HMAC.
 /// @param salt the same for all processes of the job and usually different for other jobs
 Secret secret_of_password(std::string_view password, std::string_view salt);
 

@@ -8,7 +8,7 @@
 
 namespace shmemctl {
 
-/// The maximum size of an input file; a larger file is refused before it is read.
+/// The default of the maximum size of an input file. A larger regular file is refused unread.
 inline constexpr std::size_t max_input_bytes = std::size_t{64} << 20;
 /// The maximum nesting of JSON and XML documents.
 inline constexpr int max_nesting = 200;

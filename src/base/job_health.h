@@ -5,7 +5,7 @@
 
 namespace shmemctl {
 
-/// Called by every wait of the bootstraps and the runtime. The base class detects no failures; once
+/// Called by the waits of the bootstraps and the runtime. The base class detects no failures; once
 /// addresses are exchanged, the runtime's FailureDetector replaces it. Thread safe.
 class JobHealth {
 public:

@@ -54,7 +54,7 @@ void require_descriptors(std::size_t needed, const char* subject, const char* at
       ExitCode::unavailable, subject, attempted,
       "the limit of open files is " + std::to_string(limit) + ", which leaves room for " +
           std::to_string(free) + " more, and up to " + std::to_string(needed) + " are needed",
-      "raise the limit: ulimit -n " + std::to_string(std::max(usual_limit, limit + needed)));
+      "raise the hard limit: ulimit -n " + std::to_string(std::max(usual_limit, limit + needed)));
 }
 
 } // namespace shmemctl

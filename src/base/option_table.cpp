@@ -69,8 +69,8 @@ std::vector<OptionSpec> make_table() {
              "Log messages of this level and of more severe ones on stderr."),
       {"LOG_SUBSYSTEMS", OptionType::text, "",
        "Subsystems whose messages are logged, comma-separated: bootstrap, failure detector, gpu, "
-       "ibrc, memory, options, report, run, runtime, topo, transports; empty: all; errors are "
-       "always logged."},
+       "ibrc, memory, options, run, runtime, topo, transports; empty: all; errors are always "
+       "logged."},
       {"SYSROOT", OptionType::text, "",
        "Read a copy of a machine's /sys and /proc below this directory, or an archive of shmemctl "
        "gather, instead of this machine."},
@@ -191,10 +191,10 @@ std::vector<OptionSpec> runtime_options() {
              "What holds a symmetric heap in host memory. memfd: an anonymous file; devshm: a file "
              "in /dev/shm; auto: memfd where the kernel has it."),
       {"HUGE_PAGES", OptionType::boolean, "1",
-       "Use huge pages for a symmetric heap in host memory, where enough are free."},
+       "Use huge pages for a symmetric heap in a memfd (HEAP_BACKING), where enough are free."},
       {"CHECK", OptionType::boolean, "0",
-       "Check every call of the runtime: equal sizes on all PEs, symmetric addresses, no double "
-       "free."},
+       "Check the arguments of calls: equal sizes on all PEs, transfers within symmetric memory, "
+       "aligned atomics, no double free."},
       {"FAULT", OptionType::text, "",
        "Fault injection for tests: kill:PE:PHASE, stop:PE:PHASE, exit:PE:PHASE or error:PE:PHASE "
        "makes a PE fail in that phase; corrupt:PE:verify corrupts the data that bench and moe "
@@ -264,7 +264,7 @@ std::vector<OptionSpec> transport_options() {
     row->nvshmem_alias = in_nvshmem;
   return {
       {"TRANSPORT", OptionType::text, "",
-       "Transports to use, comma-separated, best first: " + join(transports.all, ", ") +
+       "Transports to use, comma-separated, best first, out of " + join(transports.all, ", ") +
            "; empty: shm within a node and REMOTE_TRANSPORT between nodes."},
       gid_index,
       roce_version,

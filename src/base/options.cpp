@@ -272,7 +272,7 @@ Finding unknown_remote_transport(const std::string& text, bool ibgda_enabled) {
   return {"remote-transport-unknown", ibgda_enabled ? Severity::warning : Severity::error,
           remote_transport_variable,
           ibgda_enabled
-              ? what + ": it starts IBGDA alone, without a transport for its proxy"
+              ? what + ": NVSHMEM starts IBGDA alone, without a transport for its proxy"
               : what + ": no transport to other nodes starts, and NVSHMEM does not say so" + where,
           fix_of(text, ibgda_enabled)};
 }

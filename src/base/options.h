@@ -35,7 +35,7 @@ struct OptionSpec {
   bool secret = false; ///< is or contains a secret: its text is never shown (is_secret_option())
 };
 
-/// Names of transports that options may have as values, each list in order of preference.
+/// Names of transports that options may have as values, each list in the registry's order.
 struct TransportChoices {
   std::vector<std::string> all;       ///< TRANSPORT
   std::vector<std::string> remote;    ///< REMOTE_TRANSPORT
@@ -122,9 +122,9 @@ inline constexpr const char* secret_stand_in = "set, not shown";
 /// Whether the value of this option, a name without prefix, is or contains a secret.
 bool is_secret_option(std::string_view name);
 /// Whether an environment variable is or contains a secret: one of those options under either
-/// prefix, a variable that `run` passes to its PEs, or any name that suggests a secret (it contains
-/// SECRET, PASSWORD or the like, is TOKEN, or ends with _TOKEN or _KEY). A ..._FILE only names the
-/// file with a secret, so it is not one.
+/// prefix, the job's unique id that `run` passes to its PEs (SHMEMCTL_LOCAL_ID), or a name that
+/// suggests a secret (it contains SECRET, PASSWORD or the like, is TOKEN, or ends with _TOKEN or
+/// _KEY). A ..._FILE only names the file with a secret, so it is not one.
 bool is_secret_variable(std::string_view name);
 
 /// `text`, or secret_stand_in if `variable` is secret and the text is not empty.

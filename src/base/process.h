@@ -82,7 +82,7 @@ int spawn(pid_t& pid, const std::string& program, std::vector<std::string> argv,
           const Environment& environment, const SpawnSettings& settings);
 
 struct ChildResult {
-  int exit_status = 0;    ///< exit code of the program, or 128 + signal
+  int exit_status = 0;    ///< exit code, 128 + signal, or 127 if reaped elsewhere
   bool timed_out = false; ///< it was killed because the timeout passed
   std::string out, err;   ///< its output, each cut at 64 MiB
 };

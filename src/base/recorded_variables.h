@@ -10,8 +10,8 @@
 namespace shmemctl {
 
 /// Names of variables of NVSHMEM, NCCL, UCX, libfabric and CUDA that explain how a run was carried
-/// out or how fast it was, sorted. Apart from options, reports record only these variables, because
-/// an environment may contain secrets under any name.
+/// out or how fast it was, sorted. Apart from options, a report's `env` contains only these,
+/// because an environment may contain secrets under any name.
 const std::vector<std::string>& recorded_variables();
 
 /// The report's `env`: every option that is set, as "SHMEMCTL_<NAME>", and every variable of

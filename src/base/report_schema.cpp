@@ -39,7 +39,7 @@ std::optional<SchemaVersion> parse_schema_version(std::string_view text) {
 }
 
 std::string require_report_schema(const nlohmann::json& document, const std::string& subject) {
-  const std::string fix = "give a report, as shmemctl --json writes it";
+  const std::string fix = "give a report that a command of shmemctl wrote by --json";
   const nlohmann::json* schema = member(document, "schema");
   const nlohmann::json* name = schema ? member(*schema, "name") : nullptr;
   if (!name || !name->is_string() || name->get_ref<const std::string&>() != report_schema_name)
@@ -62,8 +62,8 @@ std::string require_report_schema(const nlohmann::json& document, const std::str
     throw input_error(subject, "", newer, "use a newer version of shmemctl");
   if (version->major < ours.major)
     throw input_error(subject, "",
-                      "schema " + words + " is older than the oldest supported one (" +
-                          report_schema_version + ")",
+                      "schema " + words + " has an older major version than this tool's " +
+                          report_schema_version,
                       "use an older version of shmemctl");
   return version->minor > ours.minor ? newer + ": keys that this tool does not know are ignored"
                                      : "";

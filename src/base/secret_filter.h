@@ -13,7 +13,7 @@ namespace shmemctl {
 ///   have at least 4 bytes
 /// - what follows the name of a secret (is_secret_variable()): NAME=value, --name=value and
 ///   --name value, where dashes in a flag stand for underscores: --api-key is API_KEY
-/// - in a URL, the password before the host, and the user of http where there is no password
+/// - in a URL, the password before the host; with http(s) and no password, the user
 /// A second call does not change filtered text.
 class SecretFilter {
 public:

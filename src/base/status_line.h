@@ -41,9 +41,9 @@ private:
   bool visible_ = false;
 };
 
-/// A status line that a thread of its own paints. It is removed while text is written to std::cout
-/// and std::cerr or by log(). Only one may exist at a time. Construct it after signals are blocked,
-/// because its thread inherits the mask.
+/// A status line that a thread of its own paints (start_service_thread()). It is removed before
+/// text is written to std::cout or std::cerr or by log(), and painted again after a whole line.
+/// Only one may exist at a time.
 class LiveStatus {
 public:
   /// Throws Error (unavailable) if no thread can be started.

@@ -89,7 +89,7 @@ Sysroot::Sysroot(const std::string& root) {
     }
   }
   if (error || !fs::is_directory(absolute, error))
-    throw Error(ExitCode::usage, root, "use as --sysroot",
+    throw Error(ExitCode::usage, root, "use as a sysroot",
                 error ? error.message() : "not a directory, and not an archive of shmemctl gather",
                 "pass a directory that holds a copy of a machine's /sys and /proc, or an archive "
                 "that shmemctl gather wrote");

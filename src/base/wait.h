@@ -1,4 +1,4 @@
-// The one wait loop of the host: polls, backs off, checks the job's health, and ends at a deadline.
+// A wait loop of the host: polls, backs off, checks the job's health, and ends at a deadline.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ struct BackoffPolicy {
   /// which are faster than a wake-up. 0: `yields` alone decides.
   std::chrono::microseconds min_yield_time{0};
   std::chrono::microseconds first_sleep{1}, max_sleep{200};
-  unsigned yields_per_check = 16; ///< pause() returns true once per so many yields and per sleep
+  unsigned yields_per_check = 16; ///< pause() returns true once in this many yields, and per sleep
   /// Minimum time between two checks of health and deadline; 0: each time that
   /// BasicBackoff::pause() returns true.
   std::chrono::milliseconds check_interval{0};

@@ -39,8 +39,8 @@ private:
 };
 
 /// For a process that is about to end and only writes its results: from now on it ends with `code`
-/// (by _Exit) once its writes have made no progress for two seconds, as on a file system that hangs
-/// or a pipe without a reader. It then reports that on stderr, if possible.
+/// (by _Exit) if a check every two seconds finds that write_progress() has not changed, as on a
+/// file system that hangs or a pipe without a reader. It then reports that on stderr, if possible.
 void end_if_writing_hangs(ExitCode code) noexcept;
 
 } // namespace shmemctl

@@ -18,7 +18,7 @@ inline constexpr std::int32_t max_expert_alignment = 1 << 16;
 /// A rule that a shape breaks.
 struct BrokenRule {
   std::string what;    ///< "hidden", as the command line names it
-  std::string rule;    ///< "must be a multiple of 128 with FP8, for one scale per 128 channels"
+  std::string rule;    ///< "must be a multiple of 128 with fp8: 128 channels share a scale"
   std::string found;   ///< "7100"
   std::string nearest; ///< the nearest legal value: "7040 or 7168"
 };

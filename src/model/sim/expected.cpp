@@ -169,7 +169,7 @@ void NodeCounts::draw(Random& random, std::int64_t tokens, std::vector<double>& 
 
 namespace {
 
-/// C(n, k) by its logarithm; k from 0 to n.
+/// The logarithm of C(n, k); k from 0 to n.
 double log_choose(std::int32_t n, std::int32_t k) {
   return std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0);
 }

@@ -35,7 +35,7 @@ std::int64_t binomial(Random& random, std::int64_t n, double p);
 /// joint distribution of all counts, not only of each alone.
 class NodeCounts {
 public:
-  /// Whether the traffic satisfies these conditions.
+  /// Whether the traffic satisfies these conditions, and has ranks on two or more nodes.
   static bool can_draw(const MoeTraffic& traffic);
   explicit NodeCounts(const MoeTraffic& traffic);
 

@@ -277,7 +277,8 @@ Effort effort_of(const Request& request, const Traffic& traffic) {
               "use the nearest legal value: --steps 1");
   if (effort.sampling == Sampling::counts && !NodeCounts::can_draw(*traffic.moe))
     throw bad("--sample counts",
-              "requires --mode ht, uniform routing and the same number of experts on every node",
+              "requires --mode ht without --flat, uniform routing, and two or more nodes with "
+              "the same number of experts",
               "use --sample tokens");
   return effort;
 }

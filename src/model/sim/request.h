@@ -37,7 +37,7 @@ struct Request {
   bool from_file() const { return routing.find_first_of("/.") != std::string::npos; }
 };
 
-/// This and the following functions throw Error (usage) with the rule and a legal value.
+/// These functions throw Error (usage) with the rule and, where there is one, a legal value.
 WhatIf what_if_of(const Request& request);
 ClusterRequest cluster_of(const Request& request, const MappingRequest& mapping);
 /// @param recorded the file's content if `from_file()`

@@ -70,9 +70,9 @@ struct Estimate {
 };
 Estimate estimate_mean(const std::vector<double>& samples);
 /// For the group that takes longest in a step: groups are independent, so the mean of the maximum
-/// follows from the steps of one group (a U-statistic) and its interval from a jackknife of 32
-/// blocks. Without a margin if there are nearly as many groups as steps: then the mean is a lower
-/// bound.
+/// follows from the steps of one group (a U-statistic) and its interval from a jackknife of at most
+/// 32 blocks. Without a margin if there are nearly as many groups as steps: then the mean is a
+/// lower bound.
 Estimate estimate_slowest(const std::vector<ClassResult>& classes);
 
 } // namespace shmemctl::sim

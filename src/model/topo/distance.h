@@ -13,7 +13,7 @@ std::string to_string(const Distance& distance);
 const char* to_string(PathClass path);
 /// The reverse: "PIX", "NV". Empty for other texts.
 std::optional<PathClass> parse_path_class(std::string_view word);
-/// "NV12" -> {nvlink, 12}. Empty for other texts.
+/// "PIX", "?", or "NV12" -> {nvlink, 12}. Empty for other texts.
 std::optional<Distance> parse_distance(std::string_view word);
 
 /// PCIe distance of two PCI devices (indices into `node.pci`), by nvidia-smi's definitions:
@@ -27,11 +27,11 @@ Distance pci_distance(const Node& node, int left, int right);
 /// NVLink between two GPUs, direct or through NVSwitches (then with the smaller of both GPUs' link
 /// counts), takes precedence over PCIe.
 Distance distance(const Node& node, int left, int right);
-/// The distances of all pairs: a symmetric matrix over GPUs and NICs, with PathClass::self on the
-/// diagonal.
+/// The distances of all pairs of GPUs and NICs: the recorded matrix if there is one, otherwise a
+/// symmetric matrix with PathClass::self on the diagonal.
 DistanceMatrix distance_matrix(const Node& node);
 
-/// As distance(), but never by NVLink: the PCIe path between two GPUs (topo -mp).
+/// As distance(), but from the PCI tree alone: neither by NVLink nor from a recorded matrix.
 Distance distance_by_pcie(const Node& node, int left, int right);
 
 } // namespace shmemctl

@@ -12,7 +12,7 @@
 
 namespace shmemctl {
 
-/// A GPU or an RDMA NIC, without what differs from node to node (serial numbers, GUIDs, addresses).
+/// A GPU or an RDMA NIC, without its serial number, UUID and GUID; `ports` still has LIDs and GIDs.
 struct InventoryDevice {
   std::string subject; ///< "GPU 3 (0000:5d:00.0)", "mlx5_3"
   /// `name` is a NIC's, `pci_id` vendor and device ("10de:2330"), `model` and `vbios` a GPU's.
@@ -30,7 +30,7 @@ std::vector<InventoryDevice> gpu_inventory(const Node& node);
 /// Hardware RDMA NICs, in enumeration order: no Soft-RoCE, and no NIC without RDMA.
 std::vector<InventoryDevice> nic_inventory(const Node& node);
 
-/// The kernel's version as "kernel", and those of the drivers by name.
+/// The kernel's version as "kernel", and those of the drivers and of CUDA by name.
 /// @param host as host_json() returns it
 std::map<std::string, std::string> versions_of(const nlohmann::json& host);
 

@@ -77,7 +77,7 @@ enum class PciKind {
 struct PciDevice {
   PciAddress address;
   PciKind kind = PciKind::endpoint;
-  /// Index in Node::pci of the bridge above, -1 directly below a host bridge. Parents come first.
+  /// Index in Node::pci of the bridge above, which comes first; -1: none, or unknown.
   int parent = -1;
   /// Index in Node::host_bridges, -1 if unknown.
   int host_bridge = -1;
@@ -172,8 +172,8 @@ struct Distance {
   }
 };
 
-/// Distances that a source states itself (a recorded `nvidia-smi topo` matrix). Devices are
-/// numbered GPUs first (by index), then NICs (by position in Node::nics).
+/// Distances of all pairs: computed (distance_matrix()), or stated by the source (Node::recorded).
+/// Devices are numbered GPUs first (by index), then NICs (by position in Node::nics).
 using DistanceMatrix = std::vector<std::vector<Distance>>;
 
 struct Node {
@@ -182,7 +182,7 @@ struct Node {
   std::vector<Package> packages;
   std::vector<NumaNode> numa_nodes;
   std::vector<HostBridge> host_bridges;
-  std::vector<PciDevice> pci; ///< bridges, GPUs and NICs; other endpoints are left out
+  std::vector<PciDevice> pci; ///< bridges, GPUs, NICs and, from sysfs, NVSwitches
   std::vector<Gpu> gpus;      ///< index == position
   std::vector<Nic> nics;      ///< RDMA devices first, in enumeration order; then the others
   int nvswitches = 0;         ///< NVSwitch PCI functions seen
@@ -191,10 +191,10 @@ struct Node {
   Fact<std::string> driver_version, cuda_version;
   int hidden_nics = 0; ///< NICs that exist according to the source, which does not list them
   std::optional<DistanceMatrix> recorded;
-  /// What the reader could not read, omitted or took from another source, each with its position.
-  /// check_source() makes findings of the first ones.
+  /// What the reader could not read, omitted or took from another source; with the position if the
+  /// source is a file. check_source() makes findings of the first ones.
   std::vector<std::string> notes;
-  /// Remarks on facts that no mapping depends on.
+  /// Less important notes, which become findings of severity info.
   std::vector<std::string> remarks;
 };
 
@@ -233,7 +233,7 @@ std::string shape_problem(const Node& node);
 /// (mlx5_0) imply nothing: unknown, with that reason. The origin says that it is derived.
 Fact<LinkLayer> link_layer_from_name(const std::string& name);
 
-/// "DOWN", "INIT", "ARMED", "ACTIVE": as /sys/class/infiniband/*/ports/*/state has it.
+/// "DOWN", "INIT", "ARMED", "ACTIVE": the word in /sys/class/infiniband/*/ports/*/state.
 const char* to_string(PortState state);
 /// "InfiniBand", "Ethernet", as .../link_layer has it, or "other".
 const char* to_string(LinkLayer layer);

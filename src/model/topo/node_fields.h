@@ -88,9 +88,9 @@ struct NodeField {
 
 /// "pci.0000:18:00.0.numa" -> "0", "pci.0000:18:00.0.link.width" -> "?the%20link%20is%20down". The
 /// names are those of a report's model. A list's own field holds the names of its items, "-" if it
-/// has none. PCI functions are named by address and NICs by name, so that two nodes that differ in
-/// one device differ in that device's keys only. `format`, the origins of known facts and versions
-/// that only the live machine has are not included.
+/// has none. PCI functions are named by address and NICs by name, so that a device that only one of
+/// two nodes has does not rename the others. The texts contain neither `format`, nor the origins of
+/// known facts, nor versions that only the live machine has.
 using NodeFields = std::map<std::string, NodeField>;
 
 NodeFields fields_of(const Node& node);

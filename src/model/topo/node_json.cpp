@@ -11,7 +11,7 @@ namespace {
 using namespace model_json;
 using nlohmann::json;
 
-/// No PCI tree is deeper: a bus number is eight bits, and real trees have a handful of levels.
+/// Far more levels than the PCI tree of a real machine has.
 constexpr int deepest_tree = 64;
 constexpr std::size_t max_functions = 65536;
 constexpr int max_links_of_node = 100000;

@@ -43,9 +43,9 @@ struct NvlinkTraffic {
 void serialize(Archive& archive, NvlinkTraffic::OfLink& link);
 void serialize(Archive& archive, NvlinkTraffic& traffic);
 
-/// A value is unknown, with the reason, if one of the readings lacks it or if it decreased; a sum
-/// is also unknown if one of its links is, or if the driver's own sum differs (which detects a
-/// driver that reports the GPU's sum for each link).
+/// A value is unknown, with the reason, if one of the readings lacks it, or if it decreased or grew
+/// by more than a link can carry; a sum also if one of its links is unknown, or if the driver's own
+/// sum differs (which detects a driver that reports the GPU's sum for each link).
 NvlinkTraffic nvlink_traffic(const NvlinkCounters& before, const NvlinkCounters& after);
 
 } // namespace shmemctl

@@ -78,7 +78,7 @@ TEST(OpenFiles, TheSoftLimitIsRaisedWhenItIsTooLow) {
 TEST(OpenFiles, TheHardLimitIsNamed) {
   EXPECT_EXIT(require_under_a_hard_limit(), testing::ExitedWithCode(0),
               "3.UCX: cannot open: the limit of open files is 32, which leaves room for [0-9]+ "
-              "more, and up to 100 are needed.raise the limit: ulimit -n 4096.");
+              "more, and up to 100 are needed.raise the hard limit: ulimit -n 4096.");
 }
 
 } // namespace

@@ -211,7 +211,7 @@ Advice advise_nccl(const Node& node, const Mapping& optimal) {
     value = "=" + value;
   advice.lines = lines_per_rank("NCCL_IB_HCA", values);
   advice.note =
-      "in each rank's process, one NIC per local rank; the leading = requires exact names";
+      "in each rank's process, one list per local rank; the leading = requires exact names";
   return advice;
 }
 

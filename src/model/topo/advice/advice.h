@@ -40,9 +40,9 @@ struct Advice {
 };
 /// For NVSHMEM one per world, each confirmed by simulation: lists unset if the default is optimal,
 /// else an NVSHMEM_HCA_LIST that excludes storage and management NICs, else NVSHMEM_HCA_PE_MAPPING,
-/// else NVSHMEM_NETDEVS_POLICY, else one NVSHMEM_HCA_LIST per local rank; no lines if none of them
-/// works. For NCCL and UCX one each, valid in every world. Empty if a PE has no NIC, or one whose
-/// name is unknown.
+/// else NVSHMEM_NETDEVS_POLICY, else one NVSHMEM_HCA_LIST per local rank, each after the
+/// transport_changes() that it needs; no lines if none of them works. For NCCL and UCX one each,
+/// valid in every world. Empty if a PE has no NIC, or one whose name is unknown.
 std::vector<Advice> advise(const Node& node, const Mapping& optimal);
 
 } // namespace shmemctl

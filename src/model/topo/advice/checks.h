@@ -13,7 +13,7 @@ Findings check_affinity(const Node& node);   ///< gpu-without-nic, numa-unknown
 Findings check_nvlinks(const Node& node);    ///< gpu-without-nvlink
 Findings check_rdma(const Node& node);       ///< nic-not-rdma
 
-/// Replaces fixes that name a NIC by a label (its name is unknown) by: get the names first.
+/// Replaces fixes that need NIC names which are unknown (labels, a prefix) by: get the names first.
 void withhold_unknown_names(const Node& node, Findings& findings);
 
 /// NVSHMEM's settings: mapping-ignored, mapping-not-pinned, mapping-order, mapping-count,

@@ -56,9 +56,9 @@ std::vector<std::string> devices_per_rank(const Node& node, const Mapping& mappi
 /// All the ports of the mapping, each once, in node order: "mlx5_0:1,mlx5_1:1".
 std::string devices_of_all(const Node& node, const Mapping& mapping);
 
-/// The value of NVSHMEM_HCA_PE_MAPPING that gives every PE its first NIC if
-/// NVSHMEM_ENABLE_NIC_PE_MAPPING is set: PE i takes row i modulo the number of rows, and rows are
-/// in enumeration order. Empty if the assignment is not ascending with the PEs, or is too long.
+/// The value of NVSHMEM_HCA_PE_MAPPING that gives every PE its NIC if NVSHMEM_ENABLE_NIC_PE_MAPPING
+/// is set: PE i takes row i modulo the number of rows, and rows are in enumeration order. Empty if
+/// a PE has no NIC or several, or if the assignment does not ascend with the PEs, or is too long.
 std::optional<std::string> hca_pe_mapping_value(const Node& node, const Mapping& mapping);
 
 /// `export VARIABLE=value` if all ranks have one value; else a bash array and an export that picks
@@ -95,8 +95,8 @@ std::optional<EnvChange> leaving_out(const Node& node, const MappingRequest& req
 // has been tried yet.
 
 struct Diagnosis {
-  /// Its `fix` is for the case that no change of the environment helps: it sets no variable,
-  /// because none was confirmed.
+  /// Its `fix` is for the case that no change of the environment helps: nothing in it was tried on
+  /// the model.
   Finding finding;
   /// Changes specific to this finding, the smallest first.
   std::vector<EnvChange> remedies;
@@ -115,9 +115,9 @@ Diagnoses diagnose_mapping(const Node& node, const Mapping& mapping, const Mappi
 // printed.
 
 /// The findings with their fixes. A change of the environment is a fix only if, with all changes
-/// applied, the simulation no longer has the finding, and has no new finding of severity warning or
-/// error. Errors and warnings share one set of lines; a finding that no change fixes keeps the fix
-/// of its diagnosis.
+/// applied, the simulation no longer has the finding, or has it as information only, and has no new
+/// finding of severity warning or error. Errors and warnings share one set of lines; a finding that
+/// no change fixes keeps the fix of its diagnosis.
 /// @param diagnoses of this mapping, in the order of the findings
 Findings with_tried_fixes(const Node& node, const Mapping& mapping, const Mapping& optimal,
                           const Diagnoses& diagnoses);

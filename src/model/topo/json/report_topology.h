@@ -10,10 +10,10 @@
 
 namespace shmemctl::model_json {
 
-/// The documented keys of a node, and other_nics and notes.
+/// All keys of a node but `model`: gpus, nics, other_nics, distances, notes and so on.
 nlohmann::json contract_json(const Node& node);
 
-/// A node from the documented keys alone: PCI functions without a tree above them, and the report's
+/// A node from these keys, without `model`: PCI functions without a tree above them, the report's
 /// distances as a recorded matrix. Throws Error (usage) with the JSON pointer of a missing or
 /// mistyped value.
 Node node_from_contract(const nlohmann::json& topology, const JsonPath& json_path,

@@ -26,8 +26,8 @@ std::set<PortKey> max_table_ports(const Mapping& mapping) {
   return ports;
 }
 
-/// The (NIC, port) pairs among which traffic should be even: the ports of the compute fabric. For
-/// NVSHMEM's policy, only those of them in its device table or, if there are none, the whole table.
+/// The (NIC, port) pairs among which traffic should be even: wanted_ports(). For NVSHMEM's policy,
+/// only those of them in its device table or, if there are none, the whole table.
 std::set<PortKey> eligible_ports(const Node& node, const Mapping& mapping) {
   std::set<PortKey> fabric;
   for (const NicUse& use : wanted_ports(node, mapping.request))
@@ -178,7 +178,7 @@ PathClass nvshmem_path_class(const std::string& gpu_path, const std::string& nic
   }
   if (score <= 3)
     return numa_equal ? PathClass::node : PathClass::sys;
-  // Is checked before PIX: a GPU at most four levels deep can never be PIX.
+  // Is checked before PIX, so that a GPU whose path has five slashes (a root port's) is never PIX.
   if (score == 4)
     return PathClass::phb;
   return score == depth - 1 ? PathClass::pix : PathClass::pxb;

@@ -15,8 +15,8 @@ const char* to_string(Policy policy);
 /// Which PEs of the node are in one NVSHMEM world.
 enum class World {
   node,      ///< all PEs of a node
-  deepep_ht, ///< DeepEP's high-throughput mode: each local rank alone (npes_node = 1)
-  deepep_ll  ///< DeepEP's low-latency mode: all local ranks in one world
+  deepep_ht, ///< DeepEP's high-throughput mode: each local rank alone (npes_node = 1), with IBGDA
+  deepep_ll  ///< DeepEP's low-latency mode: all local ranks in one world, with IBGDA
 };
 const char* to_string(World world); ///< "node", "deepep-ht", "deepep-ll"
 
@@ -35,9 +35,9 @@ struct MappingRequest {
 /// its modes.
 NvshmemSettings settings_in(World world, NvshmemSettings settings);
 
-/// The GPU of each PE: as in `gpu_list` if it is given, else GPU i modulo the number of GPUs for PE
-/// i. `pes` < 0 means one PE per GPU of `gpu_list` or, if that is empty, of the node. A node
-/// without GPUs gives PEs with GPU -1.
+/// The GPU of each PE: `gpu_list` or, if that is empty, all GPUs in order, repeated if there are
+/// more PEs. `pes` < 0 means one PE for each of these GPUs. On a node without GPUs, `pes` PEs have
+/// GPU -1. Throws Error (usage) if `gpu_list` names a GPU that the node does not have.
 std::vector<int> assign_gpus(const Node& node, int pes, const std::vector<int>& gpu_list);
 
 struct NicUse {
@@ -50,7 +50,7 @@ struct PeMapping {
   int pe = 0;
   int gpu = -1;
   std::vector<NicUse> nics; ///< what the policy chose, in its order, including duplicates
-  /// How many of the NICs carry traffic: the first only, unless the transport uses all.
+  /// How many of the NICs, from the first on, carry traffic: all, but for NVSHMEM often only one.
   int used = 0;
   std::string chosen_by; ///< "distance", "ENABLE_NIC_PE_MAPPING", "only device", "nccl", ...
   std::string reason;    ///< why it has no NIC, or what was assumed about the distances; else ""
@@ -65,7 +65,7 @@ struct NicLoad {
 struct Mapping {
   MappingRequest request;
   std::vector<PeMapping> pes;
-  std::vector<NicLoad> nics; ///< every eligible (NIC, port), used or not, in node order
+  std::vector<NicLoad> nics; ///< every (NIC, port) that is eligible or used, in node order
   double load_factor = 0;    ///< load factor of the busiest port
   std::string undecided; ///< why the source is insufficient to determine the NICs, so that no PE
                          ///< has one; else ""
@@ -73,12 +73,12 @@ struct Mapping {
   std::vector<int> table_nics; ///< enumeration index in `table` -> Node::nics
 };
 
-/// The (NIC, port) pairs that can carry traffic: RDMA not known to be absent, port not known to be
-/// down, and not virtual if there are real ones. A NIC without port data in the source counts as
-/// port 1, active.
+/// The (NIC, port) pairs that can carry traffic: RDMA not known to be absent, the port active or of
+/// unknown state, and not virtual if there are real ones. A NIC without port data in the source
+/// counts as port 1, active.
 std::vector<NicUse> usable_ports(const Node& node);
 /// The usable ports of the compute fabric (PortRole::compute; see port_roles() for the rule). Not
-/// empty if any port is usable. `nccl` chooses from these ports, `optimal` from wanted_ports().
+/// empty if any port is usable. `nccl` uses these or nccl_ib_hca, `optimal` wanted_ports().
 std::vector<NicUse> fabric_ports(const Node& node);
 
 Mapping map_nics(const Node& node, const MappingRequest& request);
@@ -93,10 +93,10 @@ Mapping map_nccl(const Node& node, const MappingRequest& request);
 /// Our policy: minimises the load of the busiest NIC, then the total distance, then the number of
 /// NUMA crossings, by a min-cost flow over wanted_ports(). Ties go to the lower PE and NIC, so that
 /// the result is stable.
-/// Each PE gets as many NICs as carry traffic for it under `nvshmem` (1 unless multi-port).
+/// Each PE gets nics_per_pe() NICs: one, unless IBGDA uses several (IBGDA_ENABLE_MULTI_PORT).
 Mapping map_optimal(const Node& node, const MappingRequest& request);
 
-/// Fills `nics` and the load factors from `pes`. The fabric's ports are eligible, for NVSHMEM those
+/// Fills `nics` and the load factors from `pes`. The wanted_ports() are eligible, for NVSHMEM those
 /// in its table or, if none is, the whole table; other ports count only if a PE uses them. A port
 /// that a PE names twice carries its load twice.
 void fill_loads(const Node& node, Mapping& mapping);

@@ -85,7 +85,7 @@ struct NvshmemSettings {
   bool ibgda_multi_port = false;
   bool disable_data_direct = false;
   std::string netdevs_policy = "AUTO"; ///< since 3.7
-  /// Whether `transport` is libfabric because none is set and ibrc, NVSHMEM's default, has no
+  /// Whether `proxy_transport` is libfabric because none is set and ibrc, NVSHMEM's default, has no
   /// device.
   bool libfabric_assumed = false;
 };
@@ -106,7 +106,7 @@ struct HcaPortFacts {
   LinkLayer link_layer = LinkLayer::infiniband;
 };
 struct HcaFacts {
-  std::string name; ///< "" if unknown: then lists and prefixes do not apply to the NIC
+  std::string name; ///< "" if unknown: then no prefix refuses it (DeviceTable::undecided)
   std::vector<HcaPortFacts> ports;
   bool mlx5 = true; ///< has what IBGDA and IBDEVX need
 };
@@ -133,8 +133,8 @@ struct DeviceTable {
   std::string undecided; ///< why the rows cannot be determined (then the table is empty); else ""
 };
 /// The table of devices that NVSHMEM considers, in its order: every active port of every device
-/// that the verbs library enumerates and that the transport accepts, filtered by HCA_LIST or
-/// HCA_PE_MAPPING.
+/// that the transport accepts, filtered by HCA_LIST or HCA_PE_MAPPING; for libfabric, the first
+/// port of every device, unfiltered; for UCX or no transport, nothing.
 DeviceTable build_device_table(const std::vector<HcaFacts>& devices,
                                const NvshmemSettings& settings);
 

@@ -15,8 +15,8 @@ namespace shmemctl {
 std::vector<NicUse> ports_left_out(const Node& node, const MappingRequest& request);
 /// The ports over which traffic should be spread evenly: fabric_ports() without ports_left_out(),
 /// or all of them if that leaves none. A port of this list without traffic counts as idle.
-/// Findings, loads, `sim` and `doctor` all use this list; `hotspots` uses fabric_ports(), because
-/// the job that it watches may have other settings.
+/// Loads, findings about loads, `sim` and `doctor` use this list; `hotspots`, `inspect` and
+/// `explain` use fabric_ports(), because the job that they look at may have other settings.
 std::vector<NicUse> wanted_ports(const Node& node, const MappingRequest& request);
 
 /// The request for the best mapping with which a mapping of this request is compared: NVSHMEM's
@@ -39,7 +39,7 @@ int distance_rank(const Distance& distance);
 /// True if both NUMA nodes are known and differ.
 bool crosses_numa(const Node& node, int gpu, int nic);
 
-/// The number of NICs that carry traffic for each PE: 1, or max(1, ports / PEs) with IBGDA over
+/// The number of NICs that `optimal` gives each PE: 1, or max(1, ports / PEs) with IBGDA over
 /// several NICs; 0 without ports or PEs.
 int nics_per_pe(const NvshmemSettings& settings, std::size_t pes, std::size_t ports);
 

@@ -104,7 +104,7 @@ public:
   /// NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX (138) and NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX (139),
   /// payload in KiB, by link (`scopeId`) and once for all of them, as NVML's API reference
   /// describes them under "Field Value Enums". The counters are the GPU's: they include the traffic
-  /// of all processes. Takes about two calls of NVML for each link; nothing is reset.
+  /// of all processes. Takes about three calls of NVML for each link; nothing is reset.
   /// @param pci_address as "0000:1a:00.0"
   NvlinkCounters nvlink_counters(const std::string& pci_address) const;
   NvmlHealth health(int index) const;

@@ -23,9 +23,9 @@ struct XidMeaning {
 /// Returns nullptr for a number that is not in the table: video engines, displays, rare ones.
 const XidMeaning* meaning_of_xid(std::uint64_t number);
 
-// What NVIDIA's driver reports about one GPU while the object exists: Xids, ECC errors, its loss.
-// Events are the GPU's, not a process's: they include those caused by other programs.
-
+/// What NVIDIA's driver reports about one GPU: an Xid, an ECC error, or the loss of the GPU. Events
+/// are the GPU's, not a process's: they include those caused by other programs. NvmlEvents collects
+/// them.
 struct NvmlEvent {
   enum class Kind { xid, corrected_ecc, uncorrected_ecc, lost };
   Kind kind = Kind::xid;

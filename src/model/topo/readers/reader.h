@@ -32,8 +32,8 @@ std::optional<TopoFormat> parse_topo_format(std::string_view name);
 /// Recognises a format by content (not by the file's name). Throws Error (usage) if it is unknown.
 TopoFormat detect_format(const std::string& text, const std::string& subject);
 
-/// Reads a recorded node. All of them throw Error (usage) with line and column for input that is
-/// truncated, malformed, not UTF-8, nested too deep or of another kind.
+/// Reads a recorded node. All of them throw Error (usage) with line and column, or a JSON pointer,
+/// for input that is truncated, malformed, not UTF-8, nested too deep or of another kind.
 /// @param subject the file's name, for messages
 Node read_hwloc_xml(const std::string& text, const std::string& subject);
 Node read_nccl_xml(const std::string& text, const std::string& subject);
@@ -42,8 +42,8 @@ Node read_report(const std::string& text, const std::string& subject);
 Node read_recorded(const std::string& text, const std::string& subject,
                    std::optional<TopoFormat> forced = std::nullopt);
 
-/// Reads the machine under `sysroot`: CPUs and NUMA nodes through hwloc, PCI, RDMA and network
-/// devices from sysfs, and, if the root is live, GPUs through NVML. Never throws for missing data.
+/// Reads the machine under `sysroot` from sysfs and /proc; if it is live, CPUs and NUMA nodes are
+/// read through hwloc, and GPUs also through NVML. Never throws for missing data.
 Node read_machine(const Sysroot& sysroot);
 /// As above, but uses this NVML library, whatever the root is.
 Node read_machine(const Sysroot& sysroot, const std::string& nvml_library);

@@ -11,9 +11,9 @@
 
 namespace shmemctl {
 
-/// The interfaces of /sys/class/net that are up and have no device link, as NICs without a PCI
-/// function; loopback interfaces are excluded. They are not part of the node model: no PE is mapped
-/// to them and no advice concerns them, but they carry and count traffic.
+/// The interfaces of /sys/class/net that are up, or do not report their state, and have no device
+/// link, as NICs without a PCI function; loopback interfaces are excluded. They are not part of the
+/// node model: no PE is mapped to them, no advice concerns them, but they carry and count traffic.
 std::vector<Nic> read_virtual_interfaces(const Sysroot& sysroot);
 
 /// The node with these interfaces appended to its NICs, to count their traffic. Interfaces that a

@@ -15,17 +15,17 @@ namespace shmemctl {
 std::string write_hwloc_xml(const Node& node);
 std::string write_nccl_xml(const Node& node);
 
-/// The report's `topology` object: gpus, nics, distances as documented, and the whole model beside
+/// The report's `topology` object: gpus, nics, distances and so on, and the whole model beside
 /// them.
 nlohmann::json topology_json(const Node& node);
-/// The model back from `topology`. The documented keys alone are sufficient; throws Error (usage)
-/// naming the key that is missing or of the wrong type.
+/// The model back from `topology`. Without `model`, the other keys are sufficient; throws Error
+/// (usage) naming the key that is missing or of the wrong type.
 Node node_from_json(const nlohmann::json& topology, const std::string& subject);
 
 // The report's `hosts[]` entry of a node.
 
-/// Name, kernel, CPUs, GPUs and HCAs as documented. `sysroot` is where the node was read from; null
-/// for a recorded file, whose kernel and drivers are unknown.
+/// As documented: name, kernel, versions, CPUs, GPUs, HCAs and interfaces. `sysroot` is where the
+/// node was read from; null for a recorded file, whose kernel and drivers are unknown.
 nlohmann::json host_json(const Node& node, const Sysroot* sysroot);
 
 } // namespace shmemctl
