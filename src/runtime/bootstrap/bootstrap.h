@@ -15,10 +15,10 @@
 
 namespace shmemctl {
 
-/// Collectives over all processes of a job, for bring-up. Not thread safe. Calls with a deadline
-/// are collective; except leave(), they throw Error: `deadline` (through JobHealth::give_up, so
-/// that the message names the PE that was waited for), `unavailable` (a process was lost, the
-/// launcher refused), or what JobHealth::check() throws. After an Error only abort() may be called.
+/// Collectives over all processes of a job. Not thread safe. Calls with a deadline are collective;
+/// except leave(), they throw Error: `deadline` (JobHealth::give_up(), which names the PE that was
+/// waited for), `unavailable` (a process was lost, calls do not match, the launcher refused), or
+/// what JobHealth::check() throws. After an Error only abort() may be called.
 class Bootstrap {
 public:
   virtual ~Bootstrap() = default;
@@ -49,7 +49,7 @@ public:
   /// learn it. Returns `said` itself if the PEs have no such secret.
   virtual Secret mix_secret(const Secret& said) const { return said; }
 
-  /// Asks the launcher to end the whole job. Returns if that is not possible.
+  /// Asks the launcher to end the whole job; `uid` and `local` tell the other PEs. May return.
   virtual void abort(ExitCode code, const std::string& message) noexcept = 0;
   /// Deregisters from the launcher (collective); no call may follow. After an Error, the object may
   /// be destroyed without it.

@@ -52,8 +52,8 @@ bool is_launcher(const std::vector<std::string>& command, const std::string& own
          std::find(command.begin() + 1, command.end(), "run") != command.end();
 }
 
-/// Hides the values of variables on the launcher's command line ("-x NAME=value"), which may be
-/// secrets, unless they belong to communication libraries.
+/// Hides the value in a word NAME=value of the launcher's command line ("-x NAME=value"), which may
+/// be a secret, unless NAME has a prefix of communication libraries and launchers.
 std::string without_foreign_value(const std::string& word) {
   static const std::vector<std::string> known = {"SHMEMCTL_", "NVSHMEM_", "NCCL_",  "UCX_",
                                                  "FI_",       "CUDA_",    "OMPI_",  "PMIX_",
@@ -72,7 +72,7 @@ std::string without_foreign_value(const std::string& word) {
   return name + "=...";
 }
 
-/// srun's command line, composed of variables that it sets in each task.
+/// srun's command line, composed of variables that it sets in each task, and of this process's.
 std::vector<std::string> srun_command(const Environment& environment,
                                       const std::vector<std::string>& own) {
   std::vector<std::string> command = {"srun"};

@@ -243,8 +243,8 @@ int family_number(const std::string& family) {
   return family == "AF_INET6" ? AF_INET6 : AF_UNSPEC;
 }
 
-/// Refuses a secret file that all users can read, as ssh does with a private key. Pipes and other
-/// things that are not regular files are not checked.
+/// Refuses a secret file that all users can read; the group may. Pipes and other things that are
+/// not regular files are not checked.
 void require_private(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||

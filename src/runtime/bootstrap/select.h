@@ -11,7 +11,7 @@
 
 namespace shmemctl {
 
-/// What the environment says about the launcher of this process.
+/// The bootstrap that the options and the launcher's variables lead to.
 struct BootstrapChoice {
   std::string name;   ///< as Bootstrap::name() returns it
   std::string reason; ///< one sentence: "PMI_FD is set: a process manager serves PMI-1"
@@ -33,7 +33,7 @@ BootstrapChoice choose_bootstrap(const Options& options, const Environment& envi
 /// The launcher of this process according to its environment: "run" (shmemctl run), "mpirun",
 /// "oshrun", "srun", "hydra", "pmi" (an unknown process manager) or "none".
 std::string launcher_name(const Environment& environment);
-/// Number of processes that the launcher started as one job; 1 without a launcher.
+/// Number of processes that the launcher started as one job; 1 if no variable says how many.
 long long launched_size(const Environment& environment);
 
 struct BootstrapRequest {

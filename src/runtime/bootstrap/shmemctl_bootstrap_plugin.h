@@ -44,7 +44,7 @@ typedef struct {
   char message[SHMEMCTL_BOOTSTRAP_MESSAGE_BYTES]; /* UTF-8, one line, ends with a zero byte */
 } shmemctl_bootstrap_failure;
 
-/* Filled in by the plugin; every member must be set. `context` is passed to each function. */
+/* Filled in by the plugin, all but struct_size. `context` is passed to each function. */
 typedef struct {
   uint32_t struct_size; /* set by the host: the size that it knows; do not write beyond it */
   uint32_t abi_version; /* set by the plugin: the SHMEMCTL_BOOTSTRAP_ABI it was compiled with */
