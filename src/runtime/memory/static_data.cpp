@@ -199,9 +199,9 @@ TouchedPages::TouchedPages()
     : table_(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)),
       page_bytes_(static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE))) {}
 
-// The program's own variables in shared memory. Untouched pages are not copied and take no memory.
-// If the program has several writable segments, the region spans from the first to the last,
-// including read-only data in between.
+// The program's own variables in shared memory. Untouched pages of zeros are not copied and take no
+// memory. If the program has several writable segments, the region spans from the first to the
+// last, including read-only data in between.
 
 namespace {
 
