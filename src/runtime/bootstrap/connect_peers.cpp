@@ -280,8 +280,7 @@ private:
     if (ranks.empty())
       throw Error(ExitCode::deadline, request_.rendezvous->peer(), "join the job",
                   "timed out before all PEs were connected",
-                  "check the output of the process that made the unique id (usually PE 0, or "
-                  "shmemctl run), or " +
+                  "check the output of the process that made the unique id, usually PE 0, or " +
                       raise_timeout());
     throw Error(ExitCode::deadline, self(),
                 "accept connections from PE " + list_ranks(ranks, ranks.size()), "timed out",
@@ -354,8 +353,7 @@ FrameReader await_from_rendezvous(Socket& rendezvous, const Deadline& deadline) 
     if (deadline.passed())
       throw Error(ExitCode::deadline, rendezvous.peer(), "join the job",
                   "timed out without a reply",
-                  "check the output of the process that made the unique id (usually PE 0, or "
-                  "shmemctl run), or " +
+                  "check the output of the process that made the unique id, usually PE 0, or " +
                       raise_timeout());
     set.clear();
     set.add(rendezvous.descriptor(), POLLIN);
