@@ -6,7 +6,7 @@
  * This header is plain C and needs nothing else of shmemctl.
  *
  * Rules
- * - All functions are called by one thread, one after another, in the same order on all ranks.
+ * - One thread calls all functions, one by one; all but abort_job in the same order on all ranks.
  * - Every function except abort_job returns a shmemctl_bootstrap_status, within `timeout_ms`
  *   milliseconds; one that needs longer returns SHMEMCTL_BOOTSTRAP_TIMEOUT. If it has not returned
  *   one second after its timeout, or if the job fails meanwhile, the call is abandoned: its thread

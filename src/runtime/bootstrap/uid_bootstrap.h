@@ -18,7 +18,7 @@ namespace shmemctl {
 struct UniqueId {
   static constexpr int version = 1;
   std::vector<SocketAddress> addresses; ///< all with the same port, or one Unix name
-  Secret secret{};                      ///< random, or derived from BOOTSTRAP_UID_SECRET
+  Secret secret{};                      ///< random, or derived from another secret
 
   /// One printable token, e.g. "shmemctl-uid-1:<hex>:10.0.0.1:4711,[fd00::1]:4711".
   std::string text() const;

@@ -1,4 +1,4 @@
-// Host memory: unnamed files, whose memory is committed when they are created.
+// Host memory: unnamed files, whose memory is committed when they are created, unless sparse.
 #include <algorithm>
 #include <array>
 #include <cerrno>

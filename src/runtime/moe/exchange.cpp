@@ -52,7 +52,7 @@ std::optional<BrokenRule> exchange_broken_rule(const PeGpu& gpu, const ExchangeC
   if (!low && path.node_ranks > max_ranks_of_kernels)
     return at_most(
         "PEs of a node", max_ranks_of_kernels,
-        " where kernels hand rows on; without nodes (--flat) each row goes straight to its rank",
+        " where kernels hand rows on; with --flat (or node_ranks 0) they go straight to their rank",
         path.node_ranks, max_ranks_of_kernels);
   if (config.by_expert && shape.local_experts() > max_packed_experts)
     return at_most("num-experts", max_packed_experts * shape.n_ranks,

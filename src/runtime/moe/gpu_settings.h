@@ -31,7 +31,7 @@ struct GpuSettings {
   /// The settings that tuning tries; all are complete and legal.
   std::vector<Settings> candidates(Direction direction) const;
   /// The kernels that a call with `tokens` tokens launches with these settings, on a GPU with
-  /// `sms_of_gpu` SMs.
+  /// `sms_of_gpu` SMs; those of a high-throughput dispatch with its notify.
   std::vector<KernelLaunch> launches(Direction direction, const Settings& given, int sms_of_gpu,
                                      std::int32_t tokens) const;
   /// Smallest legal ExchangeConfig::num_sms: an intranode notify and a low-latency dispatch need

@@ -209,7 +209,7 @@ TEST(MoeExchange, BrokenRulesNameTheNearestLegalValue) {
   gpu.paths.assign(32, {DevicePath::load_store, ""});
   setup.shape.n_ranks = 32;
   setup.node_ranks = 16;
-  expect_broken(setup, "PEs of a node", "without nodes (--flat) each row goes straight", "8");
+  expect_broken(setup, "PEs of a node", "with --flat (or node_ranks 0) they go straight", "8");
   setup.node_ranks = 32; // with --flat
   EXPECT_FALSE(broken_rule(gpu, setup));
 }
