@@ -18,7 +18,7 @@ struct AcceptedPeer {
   Bytes contents; ///< the frame's payload without the proof
   /// Whether the peer knows the job's secret; if not, nothing that it sends is trusted.
   bool proven = false;
-  Bytes welcome; ///< if proven: frame that admits the peer, and proves that this side knows it, too
+  Bytes welcome; ///< if proven: frame that admits the peer, with the proof of this side
 };
 
 /// Accepts connections, answers a connect_request with a challenge, and reads one control frame. A

@@ -151,7 +151,7 @@ void KvsBootstrap::check_hello(int of, const std::string& expected_start,
   if (of == rank())
     throw Error(ExitCode::unavailable, subject(), "join as " + whose,
                 "another process also has rank " + std::to_string(of),
-                "let the launcher set the ranks: PMI_RANK, PMI_SIZE, PMIX_RANK (not a job script)");
+                "do not set PMI_RANK, PMI_SIZE or PMIX_RANK in job scripts: the launcher does");
   throw Error(ExitCode::unavailable, subject(), "read the greeting of " + whose,
               "it is \"" + printable(*hello, 40) + "\" instead of \"" + expected_start +
                   "\": that PE has another version of shmemctl, or another size of the job",

@@ -26,7 +26,7 @@ public:
   /// Initialises MPI unless the program has already done so, and duplicates the communicator
   /// (collective). Throws Error.
   MpiBootstrap(const Arguments& arguments, const Deadline& deadline);
-  /// Does not finalise MPI, which is collective and could hang: finish() and leave() do that.
+  /// Does not finalise MPI, which may hang. finish() and leave() do, if this object initialised it.
   ~MpiBootstrap() override;
 
   const char* name() const override { return "mpi"; }

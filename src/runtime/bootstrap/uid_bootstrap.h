@@ -14,7 +14,7 @@
 
 namespace shmemctl {
 
-/// Names one job: where its rendezvous listens, and the secret that its members prove to know.
+/// Names one job: where its rendezvous listens, and the secret by which its members are recognised.
 struct UniqueId {
   static constexpr int version = 1;
   std::vector<SocketAddress> addresses; ///< all with the same port, or one Unix name
@@ -32,8 +32,8 @@ struct InterfaceFilter {
   std::string family; ///< "", "AF_INET" or "AF_INET6"
 };
 /// Addresses of this host's interfaces that are up and match the filter, best first: in the order
-/// of `names`; if `names` is empty or excludes: first those of no following group, then container
-/// bridges (docker*, virbr*, ...), link-local, interfaces that are not running, and loopback.
+/// of `names`; if `names` is empty or excludes, first ordinary interfaces, then container bridges
+/// (docker*, virbr*, ...), link-local addresses, interfaces that are not running, and loopback.
 /// Throws Error (usage) that lists the interfaces of this host if none matches.
 std::vector<SocketAddress> usable_addresses(const InterfaceFilter& filter);
 

@@ -55,7 +55,7 @@ public:
 
 struct HostBackingOptions {
   std::string kind = "auto"; ///< "memfd", "devshm" (an unnamed file in /dev/shm), "auto"
-  /// If the size is a multiple of 2 MiB: huge pages of the pool (memfd), or else advised ones.
+  /// Huge pages for sizes that are multiples of 2 MiB: of the pool (memfd), or else by madvise().
   bool huge_pages = true;
   /// Preferred NUMA node of the pages, used as long as it has free memory; -1: no preference. If
   /// the kernel refuses the preference, that is only logged, once.

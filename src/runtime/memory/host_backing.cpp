@@ -28,8 +28,8 @@ namespace {
 
 /// Memory that is left free for other processes, and for PEs that commit at the same time.
 constexpr std::uint64_t margin_bytes = std::uint64_t{64} << 20;
-/// A PE commits at most 1 / shares_of_room of the available memory (but 2 MiB) between two checks,
-/// so that shares_of_room PEs can commit at once without exhausting it.
+/// A PE commits at most 1 / shares_of_room of the available memory (or 2 MiB, if that is more)
+/// between two checks, so that shares_of_room PEs can commit at once without exhausting it.
 constexpr std::uint64_t shares_of_room = 256;
 constexpr std::uint64_t max_bytes_per_look = std::uint64_t{64} << 20;
 

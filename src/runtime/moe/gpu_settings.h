@@ -37,7 +37,7 @@ struct GpuSettings {
   /// Smallest legal ExchangeConfig::num_sms: an intranode notify and a low-latency dispatch need
   /// blocks with different tasks.
   int min_num_sms() const;
-  /// Whether a row fits into a dispatch block's shared memory, if the kernels of this path need it.
+  /// Whether a row fits into a dispatch block's shared memory; low latency and internode: true.
   bool holds_a_row() const { return is_low_latency() || is_internode() || dispatch_stages() > 0; }
   /// The most experts, of all ranks, whose counts fit into a block of notify; low latency: any.
   std::int32_t max_experts() const;
