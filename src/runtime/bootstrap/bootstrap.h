@@ -130,9 +130,9 @@ public:
 
 /// Keeps the bootstrap until this process exits (exit(), or main() returns), when it has printed
 /// its error and written its report. An exit handler then waits one second, in which the other PEs
-/// do the same, and asks the launcher to abort the job. Otherwise a process manager that waits for
-/// all processes (srun --mpi=pmi2) would wait for the stopped one. Only the first call has an
-/// effect.
+/// can end by themselves, and asks the launcher to abort the job. Otherwise a process manager that
+/// waits for all processes (srun --mpi=pmi2) would wait for the stopped one. Only the first call
+/// has an effect.
 /// @param bootstrap no other call may be in progress
 void abort_at_end(std::unique_ptr<Bootstrap> bootstrap, ExitCode code, std::string message);
 

@@ -1,4 +1,4 @@
-// PMI-1.
+// Key-value stores over PMI-1, and over PMI-2 (below).
 #include <algorithm>
 #include <limits>
 
