@@ -145,7 +145,7 @@ void KvsBootstrap::check_hello(int of, const std::string& expected_start,
     throw Error(ExitCode::unavailable, subject(), "find " + whose,
                 "not in the key-value space: the launcher gives each process a separate one",
                 "use a launcher that serves one key-value space to all processes of the job (srun "
-                "--mpi=pmi2, mpiexec.hydra), or SHMEMCTL_BOOTSTRAP=uid");
+                "--mpi=pmi2, mpiexec.hydra), or SHMEMCTL_BOOTSTRAP=uid with a session id");
   if (hello->compare(0, expected_start.size(), expected_start) == 0)
     return;
   if (of == rank())

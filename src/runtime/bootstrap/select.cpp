@@ -133,7 +133,7 @@ std::string fix_for(const std::string& launcher) {
     return "install Open MPI's or PMIx's library (apt install libopenmpi3 or libpmix2), or name it "
            "with SHMEMCTL_MPI_LIBRARY or SHMEMCTL_PMIX_LIBRARY";
   return "use a launcher that serves PMI (mpiexec.hydra, srun --mpi=pmi2), shmemctl run, or "
-         "SHMEMCTL_BOOTSTRAP=uid";
+         "SHMEMCTL_BOOTSTRAP=uid with SHMEMCTL_BOOTSTRAP_UID_SESSION_ID";
 }
 
 [[noreturn]] void refuse(const Environment& environment, std::vector<std::string> missing) {

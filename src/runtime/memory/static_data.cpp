@@ -33,7 +33,7 @@ namespace {
 
 constexpr const char* static_data_subject = "this program's global variables";
 constexpr const char* keep_private =
-    "build the program with the default linker script, or use shmem_malloc for the variables";
+    "link the program with the linker's default script, and without -N (--omagic)";
 
 bool overlap(const PageRange& left, const PageRange& right) {
   return left.begin < right.end && right.begin < left.end;
@@ -241,7 +241,7 @@ private:
           fmt::format("{} of address space at {:#x}, between the program's variables",
                       format_size_bytes(gap.size_bytes()), gap.begin),
           "reserve", errno,
-          "start the program directly, not through the loader, or keep large arrays in "
+          "start the program directly, not through the loader, or allocate large arrays with "
           "shmem_malloc");
     held_.push_back(gap);
   }
