@@ -13,7 +13,7 @@ namespace shmemctl {
 /// srun or the like, or `shmemctl run`. As srun is not an ancestor of its tasks, its command line
 /// is composed of the numbers of nodes and tasks in its environment variables, and of `own`. Empty
 /// if the command is unknown: without a launcher, or if a daemon that is not a child of the
-/// launcher started this process. In a word NAME=value, which sets a variable, the value may be a
+/// launcher started this process. In a word NAME=value, with NAME in capitals, the value may be a
 /// secret, so it is replaced by "..." unless NAME has a prefix of communication libraries and
 /// launchers (NCCL_, UCX_, ...). Other forms (-genv NAME value, --env=NAME=value) are kept.
 /// @param own the command line of this process

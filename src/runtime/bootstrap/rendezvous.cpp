@@ -91,8 +91,8 @@ Neighbours Membership::neighbours_of(int rank) const {
 
 namespace {
 
-/// A rendezvous that is stopped stays this long, to send the failure to PEs that join only now:
-/// otherwise they would try to reach it until their deadline.
+/// A rendezvous that is stopped stays this long at most, to send the failure to PEs that join only
+/// now: otherwise they would try to reach it until their deadline.
 constexpr std::chrono::duration<double> last_stay{1.0};
 /// PEs are notified of the timeout 0.5 s before the earliest deadline of a PE that has joined, or
 /// after 9/10 of the time if that is later.
