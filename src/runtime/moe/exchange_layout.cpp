@@ -70,7 +70,7 @@ ExchangeLayout::ExchangeLayout(const ExchangeConfig& config, const MoePath& path
       {"words", "fixed, and 16 B * experts", flags.size_bytes + expert_count_flags.size_bytes},
       {"received rows", phases + "ranks * max_tokens * hidden * bytes of a value", rows.size_bytes},
       {"received records",
-       phases + "ranks * max_tokens * 4 B * (scales + 2 * top_k + 2), filled up to 16 B",
+       phases + "ranks * max_tokens * 4 B * (words of scales + 2 * top_k + 2), filled up to 16 B",
        records.size_bytes},
       {"outputs of experts",
        config.by_expert ? "packed rows * hidden * 2 B"
