@@ -37,8 +37,8 @@ void Acceptor::accept_from(Listener& listener) {
     try {
       socket = listener.accept_now();
     } catch (const Error&) {
-      // No file descriptor is left: half of the pending connections are dropped. If there are none,
-      // the cause is outside of this object.
+      // No file descriptor or memory is left: half of the pending connections are dropped. If there
+      // are none, the cause is outside of this object.
       if (pending_.empty())
         throw;
       pending_.erase(pending_.begin(),

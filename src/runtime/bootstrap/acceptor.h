@@ -1,4 +1,4 @@
-// Accepts connections, and passes on those whose first frame arrives in time.
+// Accepts connections, and passes on those whose peer introduces itself in time.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,13 @@
 
 namespace shmemctl {
 
-/// A peer that has sent its first frame.
+/// A peer that has introduced itself: with a join at the rendezvous, or a hello at a PE.
 struct AcceptedPeer {
   Socket socket;
   Bytes contents; ///< the frame's payload without the proof
   /// Whether the peer knows the job's secret; if not, nothing that it sends is trusted.
   bool proven = false;
-  Bytes welcome; ///< the frame that admits the peer, and proves that this side knows the secret too
+  Bytes welcome; ///< if proven: frame that admits the peer, with the proof of this side
 };
 
 /// Accepts connections, answers a connect_request with a challenge, and reads one control frame. A
@@ -34,8 +34,8 @@ public:
       : listeners_(std::move(listeners)), secret_(secret) {}
 
   void prepare(PollSet& set);
-  /// Calls `arrived` for each complete frame of the wanted kind. `arrived` may call close(); then
-  /// no further frame is passed on.
+  /// Calls `arrived` for each complete frame of the wanted kind that answers a challenge, with the
+  /// right proof or not. `arrived` may call close(); then no further frame is passed on.
   using Arrived = std::function<void(AcceptedPeer)>;
   void advance(const PollSet& set, FrameKind wanted, const Arrived& arrived);
   void close();

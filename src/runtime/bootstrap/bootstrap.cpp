@@ -48,11 +48,11 @@ std::vector<std::string> gather_texts(Bootstrap& bootstrap, const std::string& t
       allgather_value(bootstrap, static_cast<std::uint64_t>(text.size()), deadline);
   const std::uint64_t longest = *std::max_element(lengths.begin(), lengths.end());
   if (longest > max_gathered_bytes)
-    throw Error(ExitCode::unavailable, "bootstrap " + std::string(bootstrap.name()),
-                "run an allgather",
-                "a PE announced " + std::to_string(longest) + " bytes, more than the limit of " +
+    throw Error(ExitCode::unavailable, "bootstrap " + std::string(bootstrap.name()), "gather texts",
+                "a PE's text has " + std::to_string(longest) + " bytes, more than the limit of " +
                     std::to_string(max_gathered_bytes),
-                "run the same version of shmemctl on all hosts");
+                "run the same version of shmemctl on all hosts; if it persists, report it as a bug "
+                "in shmemctl");
   const auto block_bytes = static_cast<std::size_t>(bytes_to_allgather(lengths));
   const bool receives = everywhere || bootstrap.rank() == 0;
   std::vector<std::string> texts(receives ? lengths.size() : 0);

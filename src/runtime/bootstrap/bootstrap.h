@@ -15,10 +15,10 @@
 
 namespace shmemctl {
 
-/// Collectives over all processes of a job, for bring-up. Not thread safe. Calls with a deadline
-/// are collective; except leave(), they throw Error: `deadline` (through JobHealth::give_up, so
-/// that the message names the PE that was waited for), `unavailable` (a process was lost, the
-/// launcher refused), or what JobHealth::check() throws. After an Error only abort() may be called.
+/// Collectives over all processes of a job. Not thread safe. Calls with a deadline are collective;
+/// except leave(), they throw Error: `deadline` (JobHealth::give_up(), which names the PE that was
+/// waited for), `unavailable` (a process was lost, calls do not match, the launcher refused), or
+/// what JobHealth::check() throws. After an Error only abort() may be called.
 class Bootstrap {
 public:
   virtual ~Bootstrap() = default;
@@ -49,7 +49,7 @@ public:
   /// learn it. Returns `said` itself if the PEs have no such secret.
   virtual Secret mix_secret(const Secret& said) const { return said; }
 
-  /// Asks the launcher to end the whole job. Returns if that is not possible.
+  /// Asks the launcher to end the whole job; `uid` and `local` tell the other PEs. May return.
   virtual void abort(ExitCode code, const std::string& message) noexcept = 0;
   /// Deregisters from the launcher (collective); no call may follow. After an Error, the object may
   /// be destroyed without it.
@@ -130,9 +130,9 @@ public:
 
 /// Keeps the bootstrap until this process exits (exit(), or main() returns), when it has printed
 /// its error and written its report. An exit handler then waits one second, in which the other PEs
-/// do the same, and asks the launcher to abort the job. Otherwise a process manager that waits for
-/// all processes (srun --mpi=pmi2) would wait for the stopped one. Only the first call has an
-/// effect.
+/// can end by themselves, and asks the launcher to abort the job. Otherwise a process manager that
+/// waits for all processes (srun --mpi=pmi2) would wait for the stopped one. Only the first call
+/// has an effect.
 /// @param bootstrap no other call may be in progress
 void abort_at_end(std::unique_ptr<Bootstrap> bootstrap, ExitCode code, std::string message);
 

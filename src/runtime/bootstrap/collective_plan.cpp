@@ -118,7 +118,7 @@ private:
   int rank_, size_;
   std::byte* receive_;
   std::size_t block_bytes_;
-  std::vector<std::byte> travelling_, out_, in_; ///< travelling_: blocks by distance to go
+  std::vector<std::byte> travelling_, out_, in_; ///< travelling_: by distance, source to target
 };
 
 class BroadcastPlan final : public Plan {

@@ -45,21 +45,21 @@ public:
   virtual Transfer begin(int round) = 0;
   virtual void end(int round) { static_cast<void>(round); }
 };
-/// Dissemination: one empty message to each neighbour.
+/// Dissemination: in each round, one empty message to the neighbour at +2^round.
 std::unique_ptr<Plan> plan_barrier();
-/// Bruck: the number of known blocks doubles with each round. `receive` must hold this PE's block.
+/// Bruck: each round doubles the known blocks, up to all. `receive` must hold this PE's block.
 std::unique_ptr<Plan> plan_allgather(int rank, int size, std::byte* receive,
                                      std::size_t block_bytes);
-/// Bruck: round k sends the blocks whose distance to their destination has bit k set, about half of
-/// all blocks.
+/// Bruck: round k sends the blocks whose distance to their destination has bit k set, at most half
+/// of all blocks.
 std::unique_ptr<Plan> plan_alltoall(int rank, int size, const std::byte* send, std::byte* receive,
                                     std::size_t block_bytes);
-/// Binomial tree: after round k, the root and the 2^(k+1) - 1 PEs after it have the data.
+/// Binomial tree: after round k, the root and the next 2^(k+1) - 1 PEs (or all) have the data.
 std::unique_ptr<Plan> plan_broadcast(int rank, int size, std::byte* data, std::size_t size_bytes,
                                      int root);
 
 /// Binomial tree towards PE 0: in round k, a PE sends the blocks that it has, of up to 2^k PEs, if
-/// bit k is the lowest set bit of its distance to PE 0.
+/// bit k is the lowest set bit of its distance to PE 0 (size - rank).
 /// @param receive on PE 0, room for all blocks; not used on other PEs
 std::unique_ptr<Plan> plan_gather(int rank, int size, const std::byte* own, std::byte* receive,
                                   std::size_t block_bytes);

@@ -60,7 +60,7 @@ std::vector<SocketAddress> advertised_addresses(const UniqueId& id, const Interf
   return offered;
 }
 
-/// An accepted connection of a lower neighbour. It is used after the neighbour has confirmed it:
+/// An accepted connection of a neighbour at -2^k. It is used after the neighbour has confirmed it:
 /// until then the neighbour may abandon it and connect again.
 struct Candidate {
   Socket socket;
@@ -78,11 +78,11 @@ bool send_now(Socket& socket, const Bytes& frame) {
   }
 }
 
-/// Three messages establish a connection: the hello of the PE that dials, the welcome of the PE
-/// that listens, and `linked` of the PE that dials, on the connection that it keeps. A PE whose
-/// connection is lost dials again, and the latest connection that it confirms replaces the earlier
-/// ones. Therefore all PEs keep listening until the rendezvous reports that all of them are
-/// connected.
+/// After request and challenge, three messages establish a connection: the hello of the PE that
+/// dials, the welcome of the PE that listens, and `linked` of the PE that dials, on the connection
+/// that it keeps. A PE that has dialed and loses the connection dials again; the latest connection
+/// that it confirms replaces the earlier ones. Therefore all PEs keep listening until the
+/// rendezvous reports that all of them are connected.
 class Linking {
 public:
   Linking(const ConnectRequest& request, std::vector<Listener> listeners)
@@ -280,7 +280,7 @@ private:
     if (ranks.empty())
       throw Error(ExitCode::deadline, request_.rendezvous->peer(), "join the job",
                   "timed out before all PEs were connected",
-                  "check the output of the PE that created the unique id, usually PE 0, or " +
+                  "check the output of the process that made the unique id, usually PE 0, or " +
                       raise_timeout());
     throw Error(ExitCode::deadline, self(),
                 "accept connections from PE " + list_ranks(ranks, ranks.size()), "timed out",
@@ -353,7 +353,7 @@ FrameReader await_from_rendezvous(Socket& rendezvous, const Deadline& deadline) 
     if (deadline.passed())
       throw Error(ExitCode::deadline, rendezvous.peer(), "join the job",
                   "timed out without a reply",
-                  "check the output of the PE that created the unique id, usually PE 0, or " +
+                  "check the output of the process that made the unique id, usually PE 0, or " +
                       raise_timeout());
     set.clear();
     set.add(rendezvous.descriptor(), POLLIN);

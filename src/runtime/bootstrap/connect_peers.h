@@ -28,10 +28,10 @@ struct ConnectRequest {
   Socket* rendezvous = nullptr;
   std::string who = {}; ///< host and process of this PE, for messages
 };
-/// Connects to the higher neighbours and accepts connections of the lower ones, all at the same
+/// Connects to the neighbours at +2^k and accepts connections of those at -2^k, all at the same
 /// time, and returns once the rendezvous reports that all PEs are connected. Until then a neighbour
 /// that has lost its connection may connect again. Throws Error, and sends the reason to the PEs
-/// that are already connected and to the rendezvous.
+/// that are already connected and, unless it came from there, to the rendezvous.
 NeighbourSockets connect_neighbours(const ConnectRequest& request, std::vector<Listener> listeners,
                                     const Deadline& deadline);
 

@@ -206,14 +206,14 @@ std::string Dialer::problem() const {
     if (!problem.empty())
       return addresses_[i].text() + ": " + problem;
   }
-  return "this host can use none of its addresses";
+  return "none of its addresses can be used from this host";
 }
 
 void Dialer::give_up() const {
   throw Error(
       ExitCode::deadline, peer_, "connect", "timed out: " + problem(),
-      "check the output of the PE that listens there, usually PE 0, and the firewall between "
-      "the hosts, or " +
+      "check the output of the process that listens there (usually PE 0, or shmemctl run) and the "
+      "firewall between the hosts, or " +
           raise_timeout());
 }
 

@@ -20,9 +20,9 @@ struct Introduction {
   Secret secret{};
 };
 
-/// Tries the addresses in rounds, and moves on to the next address when one has failed or has not
-/// responded for a second. Requests the connection, answers the challenge with the introduction,
-/// and is done when the other side's `welcome` proves that it has the secret too. An address that
+/// Tries the addresses in rounds: the next one when those before it have failed, or in addition to
+/// them after a second. Requests the connection, answers the challenge with the introduction, and
+/// is done when the other side's `welcome` proves that it has the secret too. An address that
 /// refuses connections is tried again in the next round. Throws Error at the end of a round if the
 /// other side has sent a reason for refusing this PE, or if no address is worth another attempt.
 class Dialer {

@@ -125,7 +125,7 @@ private:
 struct Join {
   static constexpr std::size_t max_addresses = 8;
   std::int32_t rank = 0, size = 0;
-  std::uint64_t nonce = 0;        ///< random: tells a second attempt of a PE from another PE
+  std::uint64_t nonce = 0;        ///< random; equal in all attempts of one PE
   std::uint32_t remaining_ms = 0; ///< time until this PE's deadline
   std::string who;                ///< host and process, for messages
   std::vector<std::string> addresses;
@@ -154,7 +154,7 @@ void serialize(Archive& archive, Neighbours& neighbours);
 /// Why a connection was refused or a job has failed.
 struct FailureReport {
   ExitCode code = ExitCode::unavailable;
-  std::int32_t reporter = -1; ///< the PE that noticed the failure; -1 is the rendezvous
+  std::int32_t reporter = -1; ///< the PE that noticed the failure; -1: the rendezvous, or not known
   std::string text, fix;
   Bytes encode() const;
   static std::optional<FailureReport> decode(const Bytes& payload);

@@ -80,7 +80,7 @@ private:
   std::string key(int from, int receiver, std::size_t chunk) const;
   std::size_t chunk_bytes() const;
   /// A process manager that loses a process refuses requests of the others. Then this throws the
-  /// error of the job, which names that process, instead of the refusal.
+  /// job's first failure, which names that process, or the refusal if no notice of it arrives.
   template <class Step>
   auto call_store(const Step& step) {
     try {
@@ -114,7 +114,7 @@ std::string KvsBootstrap::key(int from, int receiver, std::size_t chunk) const {
          (receiver == everyone ? "all" : std::to_string(receiver)) + "-" + std::to_string(chunk);
 }
 
-/// Payload bytes that fit into one value; a multiple of 3 for stores that get base64.
+/// Bytes of header and payload that fit into one value; a multiple of 3 for stores that get base64.
 std::size_t KvsBootstrap::chunk_bytes() const {
   const std::size_t limit = kvs_->max_value_bytes();
   return kvs_->binary_values() ? limit : limit / 4 * 3;
@@ -145,13 +145,13 @@ void KvsBootstrap::check_hello(int of, const std::string& expected_start,
     throw Error(ExitCode::unavailable, subject(), "find " + whose,
                 "not in the key-value space: the launcher gives each process a separate one",
                 "use a launcher that serves one key-value space to all processes of the job (srun "
-                "--mpi=pmi2, mpiexec.hydra), or SHMEMCTL_BOOTSTRAP=uid");
+                "--mpi=pmi2, mpiexec.hydra), or SHMEMCTL_BOOTSTRAP=uid with a session id");
   if (hello->compare(0, expected_start.size(), expected_start) == 0)
     return;
   if (of == rank())
     throw Error(ExitCode::unavailable, subject(), "join as " + whose,
                 "another process also has rank " + std::to_string(of),
-                "let the launcher set the ranks: unset PMI_RANK and PMI_SIZE in job scripts");
+                "do not set PMI_RANK, PMI_SIZE or PMIX_RANK in job scripts: the launcher does");
   throw Error(ExitCode::unavailable, subject(), "read the greeting of " + whose,
               "it is \"" + printable(*hello, 40) + "\" instead of \"" + expected_start +
                   "\": that PE has another version of shmemctl, or another size of the job",

@@ -54,7 +54,7 @@ bool is_launcher(const std::vector<std::string>& command, const std::string& own
          std::find(command.begin() + 1, command.end(), "run") != command.end();
 }
 
-/// Whether the variable belongs to a communication library; the values of others may be secrets.
+/// Whether the variable belongs to a communication library or a launcher; others may be secrets.
 bool is_known_variable(std::string_view name) {
   static const std::vector<std::string> known = {"SHMEMCTL_", "NVSHMEM_", "NCCL_",  "UCX_",
                                                  "FI_",       "CUDA_",    "OMPI_",  "PMIX_",
@@ -90,9 +90,9 @@ bool is_variable_name(std::string_view name) {
 /// Hides the values of variables on the launcher's command line that may be secrets: behind the
 /// options by which launchers set variables, and wherever a word is "NAME=value" in capitals.
 void hide_values(std::vector<std::string>& command) {
-  static const std::set<std::string> pairs = {"-genv", "--genv",
-                                              "-env"}; // NAME VALUE, or NAME=VALUE
-  static const std::set<std::string> options = {"-x", "-E", "--env", "--export"}; // NAME=VALUE
+  // Of pairs, the next two words may also be NAME and VALUE.
+  static const std::set<std::string> pairs = {"-genv", "--genv", "-env"};
+  static const std::set<std::string> options = {"-x", "-E", "--env", "--export"};
   for (std::size_t at = 1; at < command.size(); ++at) {
     std::string& word = command[at];
     const std::string& before = command[at - 1];
@@ -111,7 +111,7 @@ void hide_values(std::vector<std::string>& command) {
   }
 }
 
-/// srun's command line, composed of variables that it sets in each task.
+/// srun's command line, composed of variables that it sets in each task, and of this process's.
 std::vector<std::string> srun_command(const Environment& environment,
                                       const std::vector<std::string>& own) {
   std::vector<std::string> command = {"srun"};

@@ -103,7 +103,7 @@ void MpiBootstrap::copy_communicator(MpiComm original, const Deadline& deadline)
 void MpiBootstrap::check(int code, const char* call) const {
   if (code != MpiLibrary::success)
     throw Error(ExitCode::unavailable, call, "complete", mpi_.error_text(code),
-                "check the output of mpirun and of the other PEs");
+                "check the output of the launcher and of the other PEs");
 }
 
 std::size_t MpiBootstrap::chunk_bytes() const {

@@ -19,14 +19,14 @@ public:
     std::string library = "libmpi.so.40";
     /// An MPI_Comm* of the program, which has initialised MPI; null is MPI_COMM_WORLD.
     const void* communicator = nullptr;
-    /// Payloads are copied through a buffer of this size, so that counts are far below MPI's limit
-    /// of 2^31 - 1, and an abandoned call cannot write into memory of the caller.
+    /// Payloads are copied through buffers of about this size each, so that counts are far below
+    /// MPI's limit of 2^31 - 1, and an abandoned call cannot write into memory of the caller.
     std::size_t staging_bytes = std::size_t{16} << 20;
   };
   /// Initialises MPI unless the program has already done so, and duplicates the communicator
   /// (collective). Throws Error.
   MpiBootstrap(const Arguments& arguments, const Deadline& deadline);
-  /// Does not finalise MPI: that is collective and could hang. finish() does it.
+  /// Does not finalise MPI, which may hang. finish() and leave() do, if this object initialised it.
   ~MpiBootstrap() override;
 
   const char* name() const override { return "mpi"; }

@@ -9,7 +9,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::size_t error_text_bytes = 512;    // MPI_MAX_ERROR_STRING is 256 in the MPI ABI
+constexpr std::size_t error_text_bytes = 512;    // MPI_MAX_ERROR_STRING is 256 in Open MPI
 constexpr std::size_t version_text_bytes = 8192; // MPICH's MPI_MAX_LIBRARY_VERSION_STRING
 constexpr const char* world_symbol = "ompi_mpi_comm_world";
 using GetLibraryVersion = int(char* text, int* length);

@@ -61,8 +61,8 @@ struct MpiLibrary {
   std::string error_text(int code) const;
 };
 
-/// Opens the library, which is never unloaded. Throws Error (unavailable) if there is no such file,
-/// if it is not Open MPI (the error says what it is), or if the program is linked with another MPI.
+/// Opens the library, which is never unloaded. Throws Error (unavailable) if it does not open, is
+/// not Open MPI (the error says what it is) or too old, or the program is linked with another MPI.
 /// @param name e.g. "libmpi.so.40"
 MpiLibrary open_mpi_library(const std::string& name);
 

@@ -14,9 +14,9 @@ constexpr std::size_t staged_bytes = 8192;
 constexpr std::size_t read_ahead_bytes = 65536, max_read_ahead_bytes = std::size_t{16} << 20;
 constexpr short hung_up = POLLRDHUP | POLLHUP | POLLERR | POLLNVAL;
 constexpr std::chrono::duration<double> leave_timeout{2.0};
-/// Added to the deadline for each round. A PE that has not sent its message of a round waits in an
-/// earlier round itself, unless it is the cause. So the PE in the earliest round times out first,
-/// and its error reaches the others.
+/// The deadline of round k is later by k times this. A PE that has not sent its message of a round
+/// waits in an earlier round itself, unless it is the cause. So the PE in the earliest round times
+/// out first, and its error reaches the others.
 constexpr std::chrono::milliseconds timeout_per_round{50};
 
 FrameHeader header_of(const CallLabel& call, int round, std::size_t size_bytes) {

@@ -23,7 +23,7 @@ public:
 
   void watch(JobHealth& health) { health_ = &health; }
   int levels() const override { return static_cast<int>(forward_.size()); }
-  /// Throws Error: the deadline passed, a PE was lost or failed, or PEs are not in step.
+  /// Throws Error: over 1 GiB, deadline passed, a PE was lost or failed, or PEs are not in step.
   void exchange(const CallLabel& call, int round, const Transfer& transfer,
                 const Deadline& deadline) override;
 

@@ -1,4 +1,4 @@
-// PMI-1.
+// Key-value stores over PMI-1, and over PMI-2 (below).
 #include <algorithm>
 #include <limits>
 
@@ -232,7 +232,7 @@ void Pmi2Kvs::start(const Deadline& deadline) {
   if (const long long version = init.integer("pmi_version").value_or(2); version != 2)
     throw Error(ExitCode::unavailable, "process manager", "complete PMI-2 init",
                 "it speaks version " + std::to_string(version) + " of PMI",
-                "set SHMEMCTL_BOOTSTRAP=pmi to use PMI-1");
+                "to use PMI-1, set SHMEMCTL_BOOTSTRAP=pmi and unset SHMEMCTL_BOOTSTRAP_PMI");
   const PmiMessage response = ask(PmiMessage("fullinit")
                                       .add("pmijobid", identity_.job_id)
                                       .add("pmirank", std::to_string(identity_.rank))

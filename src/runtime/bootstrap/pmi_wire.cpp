@@ -17,8 +17,8 @@ constexpr std::size_t length_digits = 6;
 
 [[noreturn]] void garbage(const std::string& what) {
   throw Error(ExitCode::unavailable, "process manager", "read its reply", "it is " + what,
-              "check that PMI_FD or PMI_PORT was set by the launcher of this job, and that the "
-              "launcher supports the protocol that SHMEMCTL_BOOTSTRAP names");
+              "check that PMI_FD or PMI_PORT was set by the launcher of this job, and set "
+              "SHMEMCTL_BOOTSTRAP to the protocol that it serves: pmi (PMI-1), pmi2 or pmix");
 }
 
 /// Converts key=value pairs to a message. The first pair must be the command.
@@ -146,7 +146,7 @@ PmiMessage checked(std::optional<PmiMessage> message, const std::string& frame,
     return std::move(*message);
   throw Error(ExitCode::unavailable, "process manager", "read its reply",
               "it is \"" + printable(frame, 80) + "\" instead of \"cmd=" + expected + "\"",
-              "check that the launcher supports the protocol that SHMEMCTL_BOOTSTRAP names");
+              "set SHMEMCTL_BOOTSTRAP to a protocol that the launcher serves: pmi, pmi2 or pmix");
 }
 
 } // namespace

@@ -91,11 +91,11 @@ Neighbours Membership::neighbours_of(int rank) const {
 
 namespace {
 
-/// After a failure the rendezvous stays this long for PEs that have not joined yet: otherwise they
-/// would try to reach it until their deadline.
+/// A rendezvous that is stopped stays this long at most, to send the failure to PEs that join only
+/// now: otherwise they would try to reach it until their deadline.
 constexpr std::chrono::duration<double> last_stay{1.0};
-/// Waiting PEs are notified of the timeout 0.5 s before their own deadline, or after 9/10 of the
-/// time if that is later.
+/// PEs are notified of the timeout 0.5 s before the earliest deadline of a PE that has joined, or
+/// after 9/10 of the time if that is later.
 constexpr double rendezvous_earlier_s = 0.5, rendezvous_earlier_share = 0.1;
 constexpr std::size_t max_names = 4; // in one message, whose length is limited
 
@@ -174,8 +174,8 @@ void RendezvousThread::on_stop() {
   stop_until_ = Deadline::after(membership_.size() > 0 || failure_ ? last_stay : last_stay * 0);
   if (!failure_ && !all_linked_)
     fail({ExitCode::unavailable, -1,
-          "the PE that ran the rendezvous exited before all PEs had connected",
-          "check the output of the PE that created the unique id, usually PE 0"});
+          "the process that ran the rendezvous exited before all PEs had connected",
+          "see the output of the process that made the unique id (usually PE 0, or shmemctl run)"});
 }
 
 void RendezvousThread::on_deadline() {
@@ -366,8 +366,8 @@ namespace {
 constexpr std::size_t max_rendezvous_listeners = 16;
 constexpr int attempts_for_one_port = 10;
 
-/// The usable addresses without loopback, which is of no use to other hosts. If there are only
-/// loopback addresses, they are returned.
+/// The usable addresses, 16 at most, without loopback, which is of no use to other hosts. If there
+/// are only loopback addresses, they are returned.
 std::vector<SocketAddress> advertised_addresses(const InterfaceFilter& filter) {
   std::vector<SocketAddress> addresses = usable_addresses(filter);
   const auto end = std::remove_if(addresses.begin(), addresses.end(), is_loopback);

@@ -25,11 +25,11 @@ public:
   enum class Verdict {
     welcome,
     duplicate, ///< a second connection of a PE that has joined already
-    conflict   ///< the message contradicts what is known: the job has failed
+    conflict   ///< the message is invalid, or contradicts an earlier one: the job has failed
   };
   struct Decision {
     Verdict verdict = Verdict::welcome;
-    FailureReport problem; ///< report of a `conflict`: names both PEs
+    FailureReport problem; ///< report of a `conflict`: names the PE, or both if two contradict
   };
   /// Adds a PE. The caller has checked that the PE has the job's secret.
   Decision add(const Join& join);
@@ -40,7 +40,7 @@ public:
   bool complete() const { return size_ > 0 && joined() == size_; }
   /// "PE 3 (host a, process 12)"
   std::string name(int rank) const;
-  /// "2 of 8 PEs have not joined: 3, 5"; at most eight are listed.
+  /// "2 of 8 PEs have not joined: PE 3, 5"; at most eight are listed.
   std::string missing() const;
   /// May be called once complete() is true.
   Neighbours neighbours_of(int rank) const;
@@ -103,7 +103,7 @@ private:
 
   const UniqueId id_;
   Deadline end_;   ///< end of the rendezvous itself
-  Deadline until_; ///< the earliest deadline of the rendezvous and of the PEs that have joined
+  Deadline until_; ///< `end_`, or shortly before the deadline of a PE that has joined, if earlier
   Acceptor acceptor_;
   Membership membership_;
   std::vector<Member> members_; ///< members in the order in which they joined

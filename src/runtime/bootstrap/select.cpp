@@ -136,7 +136,7 @@ std::string fix_for(const std::string& launcher) {
     return "install Open MPI's or PMIx's library (apt install libopenmpi3 or libpmix2), or name it "
            "with SHMEMCTL_MPI_LIBRARY or SHMEMCTL_PMIX_LIBRARY";
   return "use a launcher that serves PMI (mpiexec.hydra, srun --mpi=pmi2), shmemctl run, or "
-         "SHMEMCTL_BOOTSTRAP=uid";
+         "SHMEMCTL_BOOTSTRAP=uid with SHMEMCTL_BOOTSTRAP_UID_SESSION_ID";
 }
 
 [[noreturn]] void refuse(const Environment& environment, std::vector<std::string> missing) {
@@ -253,8 +253,8 @@ int family_number(const std::string& family) {
   return family == "AF_INET6" ? AF_INET6 : AF_UNSPEC;
 }
 
-/// Refuses a secret file that all users can read, as ssh does with a private key. Pipes and other
-/// things that are not regular files are not checked.
+/// Refuses a secret file that all users can read; the group may. Pipes and other things that are
+/// not regular files are not checked.
 void require_private(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||

@@ -11,7 +11,7 @@
 
 namespace shmemctl {
 
-/// What the environment says about the launcher of this process.
+/// The bootstrap that the options and the launcher's variables lead to.
 struct BootstrapChoice {
   std::string name;   ///< as Bootstrap::name() returns it
   std::string reason; ///< one sentence: "PMI_FD is set: a process manager serves PMI-1"
@@ -35,7 +35,7 @@ BootstrapChoice choose_bootstrap(const Options& options, const Environment& envi
 std::string launcher_name(const Environment& environment);
 /// The same for an error: "shmemctl run", "a process manager", or "a launcher" for "none".
 std::string launcher_text(const Environment& environment);
-/// Number of processes that the launcher started as one job; 1 without a launcher.
+/// Number of processes that the launcher started as one job; 1 if no variable says how many.
 long long launched_size(const Environment& environment);
 
 struct BootstrapRequest {

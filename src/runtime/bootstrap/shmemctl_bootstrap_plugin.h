@@ -6,7 +6,7 @@
  * This header is plain C and needs nothing else of shmemctl.
  *
  * Rules
- * - All functions are called by one thread, one after another, in the same order on all ranks.
+ * - One thread calls all functions, one by one; all but abort_job in the same order on all ranks.
  * - Every function except abort_job returns a shmemctl_bootstrap_status, within `timeout_ms`
  *   milliseconds; one that needs longer returns SHMEMCTL_BOOTSTRAP_TIMEOUT. If it has not returned
  *   one second after its timeout, or if the job fails meanwhile, the call is abandoned: its thread
@@ -44,7 +44,7 @@ typedef struct {
   char message[SHMEMCTL_BOOTSTRAP_MESSAGE_BYTES]; /* UTF-8, one line, ends with a zero byte */
 } shmemctl_bootstrap_failure;
 
-/* Filled in by the plugin; every member must be set. `context` is passed to each function. */
+/* Filled in by the plugin, all but struct_size. `context` is passed to each function. */
 typedef struct {
   uint32_t struct_size; /* set by the host: the size that it knows; do not write beyond it */
   uint32_t abi_version; /* set by the plugin: the SHMEMCTL_BOOTSTRAP_ABI it was compiled with */

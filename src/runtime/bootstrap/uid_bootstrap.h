@@ -14,11 +14,11 @@
 
 namespace shmemctl {
 
-/// Names one job: where its rendezvous listens, and the secret that its members present.
+/// Names one job: where its rendezvous listens, and the secret by which its members are recognised.
 struct UniqueId {
   static constexpr int version = 1;
   std::vector<SocketAddress> addresses; ///< all with the same port, or one Unix name
-  Secret secret{};                      ///< from the kernel's random generator
+  Secret secret{};                      ///< random, or derived from another secret
 
   /// One printable token, e.g. "shmemctl-uid-1:<hex>:10.0.0.1:4711,[fd00::1]:4711".
   std::string text() const;
@@ -32,7 +32,7 @@ struct InterfaceFilter {
   std::string family; ///< "", "AF_INET" or "AF_INET6"
 };
 /// Addresses of this host's interfaces that are up and match the filter, best first: in the order
-/// of `names`; if `names` is empty or excludes, first physical interfaces, then container bridges
+/// of `names`; if `names` is empty or excludes, first ordinary interfaces, then container bridges
 /// (docker*, virbr*, ...), link-local addresses, interfaces that are not running, and loopback.
 /// Throws Error (usage) that lists the interfaces of this host if none matches.
 std::vector<SocketAddress> usable_addresses(const InterfaceFilter& filter);
@@ -42,7 +42,7 @@ std::vector<SocketAddress> usable_addresses(const InterfaceFilter& filter);
 /// addresses of its neighbours at rank + 2^k. It carries no payload. It runs on a separate thread.
 class Rendezvous {
 public:
-  /// Listens on every usable address. Throws Error.
+  /// Listens on the usable addresses, 16 at most; on loopback if there are no others. Throws Error.
   static std::unique_ptr<Rendezvous> start(const InterfaceFilter& filter, double timeout_s,
                                            const Secret& secret = random_secret());
   /// Listens on an abstract Unix name, for PEs of this host only.

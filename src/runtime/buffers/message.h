@@ -19,7 +19,7 @@ namespace shmemctl::buffers {
 enum class RequestKind : std::uint32_t {
   hello, ///< identifies the sender; the response carries the registration table
   open,  ///< asks for access to a buffer; the response carries its files or handles
-  stage, ///< asks for the sender's staging area
+  stage, ///< asks the owner to allocate the sender's staging area
   put,   ///< asks to copy from the sender's staging area into the buffer
   get,   ///< asks to copy from the buffer into the sender's staging area
   close  ///< asks to unmap a buffer of the sender, whose memory may be freed soon
@@ -35,8 +35,8 @@ struct Request {
 
 enum class Outcome : std::uint32_t {
   done,
-  refused, ///< an error of usage: the buffer is not, or no longer, registered, or does not contain
-           ///< the range, or its memory was freed; `reason` says why
+  refused, ///< an error of usage, e.g. the buffer is not, or no longer, registered, or does not
+           ///< contain the range; `reason` says why
   failed,  ///< `reason` says why
 };
 
@@ -56,8 +56,8 @@ struct Response {
   std::uint64_t address = 0, size_bytes = 0, page_gap_bytes = 0;
   bool writable = false;
   BufferMemory memory = BufferMemory::host;
-  std::vector<FilePart> parts; ///< empty: not shareable, `reason` says why. For gpu_descriptors:
-                               ///< whole allocations; page_gap_bytes is the gap in the first one
+  std::vector<FilePart> parts; ///< host, gpu_descriptors: empty if not shareable, see `reason`.
+                               ///< gpu_descriptors: whole allocations; the gap is in the first one
   std::string device, handle;  ///< as in GpuShare
   std::string reason;
   std::string fix; ///< of an outcome that is not `done`; may be empty

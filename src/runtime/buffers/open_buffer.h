@@ -127,8 +127,8 @@ public:
     return table_->generation(handle_.slot).load(std::memory_order_acquire) == handle_.generation;
   }
 
-  /// The caller must hold a valid OperationGuard and have checked the range. Throw Error
-  /// (unavailable), or (usage) for a put to read-only memory.
+  /// The caller must hold a valid OperationGuard and have checked the range. Throw Error:
+  /// unavailable, deadline, or usage, e.g. for a put to read-only memory.
   void put(std::uint64_t offset_bytes, const void* source, std::size_t size_bytes) const;
   void get(void* target, std::uint64_t offset_bytes, std::size_t size_bytes) const;
 

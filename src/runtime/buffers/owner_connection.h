@@ -50,7 +50,7 @@ public:
   void staged_get(void* target, const BufferHandle& handle, std::uint64_t offset_bytes,
                   std::size_t size_bytes, std::uint32_t user, const LocalCopy& copy);
 
-  /// Asks that PE to close a buffer of this PE. On return it no longer maps the buffer.
+  /// Asks owner_pe() to close a buffer of this PE. On return that PE no longer maps the buffer.
   void close(const BufferHandle& handle);
 
 private:

@@ -14,7 +14,7 @@ namespace shmemctl::cuda {
 /// safe.
 class Device {
 public:
-  /// @throw Error (unavailable) that names the device and the driver's reason
+  /// @throw Error that names the device: usage if it is not visible; unavailable, with the reason
   Device(std::shared_ptr<const Driver> driver, int ordinal);
   ~Device();
   Device(const Device&) = delete;
@@ -70,7 +70,7 @@ private:
   bool pushed_;
 };
 
-/// A stream that is not synchronised with other streams, of the device's highest priority.
+/// A stream of the device's highest priority that does not synchronise with the default stream.
 class Stream {
 public:
   explicit Stream(std::shared_ptr<const Device> device);

@@ -29,7 +29,7 @@ constexpr auto error_contained = static_cast<CUresult>(226);
 const char* fix_of(CUresult result) {
   switch (result) {
   case CUDA_ERROR_OUT_OF_MEMORY:
-    return "check with nvidia-smi which processes use the GPU's memory, or lower "
+    return "check which processes use the memory (that of a GPU: with nvidia-smi), or lower "
            "SHMEMCTL_SYMMETRIC_SIZE";
   case CUDA_ERROR_ECC_UNCORRECTABLE:
   case error_contained:

@@ -126,8 +126,8 @@ struct DriverReport {
 /// Thread safe.
 class Driver {
 public:
-  /// Opens libcuda and calls cuInit, once for each object. Returns nullptr if there is no driver or
-  /// no device.
+  /// Opens libcuda and calls cuInit, once for each object. Returns nullptr if the driver cannot be
+  /// used, or no device is visible.
   /// @param why receives the reason: one clause
   static std::shared_ptr<const Driver> open(const std::string& library_file, std::string& why);
   /// The same with functions that are already loaded.

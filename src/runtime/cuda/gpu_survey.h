@@ -10,7 +10,7 @@ namespace shmemctl::cuda {
 /// One GPU. Members that were not determined, because an earlier step failed, are empty.
 struct DeviceSample {
   std::string pci_address, name;
-  std::string problem; ///< why the GPU cannot be used at all; "" if it can
+  std::string problem; ///< the error that ended the probe, at any step; "" if there was none
   /// Why its memory cannot be shared with other processes by file descriptors, and why not by CUDA
   /// IPC handles; "" if it can.
   std::string no_descriptors, no_ipc_handles;
@@ -34,7 +34,7 @@ struct LinkSample {
   int source = 0, target = 0;  ///< CUDA's ordinals
   std::string problem;         ///< why the pair could not be examined; "" if it could
   std::string refused;         ///< why the source cannot access the target's memory; "" if it can
-  std::vector<double> copy_us; ///< time of one copy, by round; empty if none was made
+  std::vector<double> copy_us; ///< mean time of a copy, by round; empty if none was made
   std::string wrong;           ///< the first byte that did not arrive; "" if all did
 };
 

@@ -48,14 +48,14 @@ public:
   virtual std::unique_ptr<Chunk> create_of_small_pages(std::size_t size_bytes) {
     return create(size_bytes);
   }
-  /// Takes over a peer's descriptor. Throws Error (unavailable) if its memory is smaller than
-  /// `size_bytes`.
+  /// Takes over a peer's descriptor. Throws Error (unavailable), for host memory also if it is
+  /// smaller than `size_bytes`.
   virtual std::unique_ptr<Chunk> import(FileDescriptor descriptor, std::size_t size_bytes) = 0;
 };
 
 struct HostBackingOptions {
   std::string kind = "auto"; ///< "memfd", "devshm" (an unnamed file in /dev/shm), "auto"
-  /// Use huge pages if the system has free ones and the size is a multiple of their size.
+  /// Huge pages for sizes that are multiples of 2 MiB: of the pool (memfd), or else by madvise().
   bool huge_pages = true;
   /// Preferred NUMA node of the pages, used as long as it has free memory; -1: no preference. If
   /// the kernel refuses the preference, that is only logged, once.

@@ -10,7 +10,7 @@ namespace shmemctl {
 
 /// The handle of a chunk that peers import: a POSIX file descriptor, for processes of the same
 /// machine, or a fabric handle, for all machines of an NVLink domain (never run on such hardware).
-/// A fabric handle is sent in a file: see local_peers.h.
+/// For `fabric`, Chunk::descriptor() is a file that contains the handle: see local_peers.h.
 enum class VmmHandles { descriptors, fabric };
 
 /// Physical memory of the device that processes pass to each other and map at addresses that they

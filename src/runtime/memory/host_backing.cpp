@@ -1,4 +1,4 @@
-// Host memory: unnamed files, whose memory is committed when they are created.
+// Host memory: unnamed files, whose memory is committed when they are created, unless sparse.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -28,8 +28,8 @@ namespace {
 
 /// Memory that is left free for other processes, and for PEs that commit at the same time.
 constexpr std::uint64_t margin_bytes = std::uint64_t{64} << 20;
-/// A PE commits at most 1 / shares_of_room of the available memory between two checks, so that
-/// shares_of_room PEs can commit at once without exhausting it.
+/// A PE commits at most 1 / shares_of_room of the available memory (or 2 MiB, if that is more)
+/// between two checks, so that shares_of_room PEs can commit at once without exhausting it.
 constexpr std::uint64_t shares_of_room = 256;
 constexpr std::uint64_t max_bytes_per_look = std::uint64_t{64} << 20;
 
@@ -77,7 +77,7 @@ public:
     if (base_)
       ::munmap(base_, size_bytes_);
   }
-  /// nullptr if the file could not be mapped.
+  /// nullptr if the size is 0, or the file could not be mapped.
   std::byte* base() const { return base_; }
 
 private:
@@ -159,7 +159,7 @@ private:
                 "set SHMEMCTL_HEAP_BACKING to auto, memfd or devshm");
   }
 
-  /// nullptr if the pool of huge pages is too small, or becomes too small meanwhile.
+  /// nullptr if the pool has too few free huge pages, or the allocation fails.
   std::unique_ptr<Chunk> create_of_huge_pages(std::size_t size_bytes) const {
     const std::string pool = "/sys/kernel/mm/hugepages/hugepages-2048kB/";
     const long long free = Sysroot().read_integer(pool + "free_hugepages").value_or(0);

@@ -49,8 +49,8 @@ public:
   virtual int slots() const = 0;
   virtual int my_slot() const = 0;
   /// Sends `descriptor` to every peer and returns theirs, by slot (this PE's slot is empty). -1
-  /// sends none. Throws Error: deadline, naming the PEs that sent nothing; unavailable. After an
-  /// Error no other exchange is possible.
+  /// sends none. Throws Error: deadline, naming the PEs that sent nothing, or else those that could
+  /// not be sent to; unavailable. After an Error no other exchange is possible.
   virtual std::vector<FileDescriptor> exchange(int descriptor, const Deadline& deadline) = 0;
 };
 

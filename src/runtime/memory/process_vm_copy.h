@@ -7,9 +7,9 @@
 
 namespace shmemctl {
 
-/// Copies by a system call: the kernel also copies memory that sanitizers do not let a program
-/// touch (the gaps between variables), no function of the C library is called, and unmapped memory
-/// is an error instead of a signal. Returns 0 or the errno. Allocates nothing.
+/// Copies by syscall(), and calls no other function of the C library: the kernel also copies memory
+/// that sanitizers do not let a program touch (the gaps between variables), and unmapped memory is
+/// an error instead of a signal. Returns 0 or the errno. Allocates nothing.
 int write_to_file(int file, std::uint64_t offset_bytes, const void* memory,
                   std::size_t size_bytes) noexcept;
 int read_from_file(int file, std::uint64_t offset_bytes, void* memory,

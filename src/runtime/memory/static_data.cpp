@@ -33,7 +33,7 @@ namespace {
 
 constexpr const char* static_data_subject = "this program's global variables";
 constexpr const char* keep_private =
-    "build the program with the default linker script, or use shmem_malloc for the variables";
+    "link the program with the linker's default script, and without -N (--omagic)";
 
 bool overlap(const PageRange& left, const PageRange& right) {
   return left.begin < right.end && right.begin < left.end;
@@ -199,9 +199,9 @@ TouchedPages::TouchedPages()
     : table_(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)),
       page_bytes_(static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE))) {}
 
-// The program's own variables in shared memory. Untouched pages are not copied and take no memory.
-// If the program has several writable segments, the region spans from the first to the last,
-// including read-only data in between.
+// The program's own variables in shared memory. Untouched pages of zeros are not copied and take no
+// memory. If the program has several writable segments, the region spans from the first to the
+// last, including read-only data in between.
 
 namespace {
 
@@ -241,7 +241,7 @@ private:
           fmt::format("{} of address space at {:#x}, between the program's variables",
                       format_size_bytes(gap.size_bytes()), gap.begin),
           "reserve", errno,
-          "start the program directly, not through the loader, or keep large arrays in "
+          "start the program directly, not through the loader, or allocate large arrays with "
           "shmem_malloc");
     held_.push_back(gap);
   }

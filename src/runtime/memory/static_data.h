@@ -63,8 +63,8 @@ public:
   TouchedPages();
 
   /// Calls take(PageRange) for each run of pages in `range` (private anonymous memory) that is in
-  /// memory or in swap. Allocates nothing and calls no function of the C library. Returns the first
-  /// non-zero result of `take`, or 0.
+  /// memory or in swap. Allocates nothing and calls only syscall() of the C library. Returns the
+  /// first non-zero result of `take`, or 0.
   template <class Take>
   int for_each_run(const PageRange& range, const Take& take) const {
     constexpr std::size_t at_once = 512;

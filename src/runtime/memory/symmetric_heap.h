@@ -23,11 +23,11 @@ public:
   struct Config {
     std::size_t limit_bytes = std::size_t{1} << 30;  ///< SYMMETRIC_SIZE: the maximum size
     std::size_t chunk_bytes = std::size_t{64} << 20; ///< the heap grows by multiples of this
-    bool checked = false; ///< double frees, foreign addresses and unequal sizes end the run
+    bool checked = false; ///< double frees, foreign addresses and unequal arguments end the run
     double timeout_s = 60;
     int pe = -1; ///< for messages; -1: they name no PE
   };
-  /// The region's stride must be at least limit_bytes.
+  /// The heap can use the smaller of limit_bytes and the region's stride.
   SymmetricHeap(const Config& config, HeapMemory& region, Agreement agreement);
 
   /// All PEs must make the same calls, because a call may grow the region. Returns nullptr if the

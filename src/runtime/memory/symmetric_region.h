@@ -27,7 +27,7 @@ public:
 class SymmetricRegion : public HeapMemory {
 public:
   /// Reserves slots * stride_bytes of address space; maps nothing.
-  /// @param name for messages: "heap", "internal"
+  /// @param name for messages: "heap", "internal", "staging"
   SymmetricRegion(std::string name, std::size_t stride_bytes, LocalPeers& peers,
                   HeapBacking& backing);
   ~SymmetricRegion() override;

@@ -52,7 +52,7 @@ std::optional<BrokenRule> exchange_broken_rule(const PeGpu& gpu, const ExchangeC
   if (!low && path.node_ranks > max_ranks_of_kernels)
     return at_most(
         "PEs of a node", max_ranks_of_kernels,
-        " where kernels hand rows on; without nodes (--flat) each row goes straight to its rank",
+        " where kernels hand rows on; with --flat (or node_ranks 0) they go straight to their rank",
         path.node_ranks, max_ranks_of_kernels);
   if (config.by_expert && shape.local_experts() > max_packed_experts)
     return at_most("num-experts", max_packed_experts * shape.n_ranks,
@@ -77,7 +77,7 @@ std::optional<BrokenRule> exchange_broken_rule(const PeGpu& gpu, const ExchangeC
   }
   const int min_sms = settings.min_num_sms(), max_sms = std::max(min_sms, shared_sms(gpu));
   if (config.num_sms > max_sms)
-    return at_most("num-sms", max_sms, fmt::format(", which a PE has of {}", gpu.info().name),
+    return at_most("num-sms", max_sms, fmt::format(", a PE's share of the {}", gpu.info().name),
                    config.num_sms, max_sms);
   if (config.num_sms > 0 && config.num_sms < min_sms)
     return BrokenRule{"num-sms",

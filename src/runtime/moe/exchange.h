@@ -31,8 +31,8 @@ std::int32_t shared_sms(const PeGpu& gpu);
 /// The settings of the kernels of `path`. `config` must outlive the result.
 GpuSettings gpu_settings_of(const PeGpu& gpu, const ExchangeConfig& config, const MoePath& path);
 
-/// The limit of the kernels that the configuration exceeds: shape, ranks of a node, or number of
-/// SMs. Nothing if the kernels support it.
+/// The limit of the kernels that the configuration breaks: of the shape, the ranks of a node, or
+/// the number of SMs. Nothing if the kernels support it.
 std::optional<BrokenRule> exchange_broken_rule(const PeGpu& gpu, const ExchangeConfig& config,
                                                const MoePath& path);
 
@@ -63,9 +63,9 @@ struct CombineOutput {
 
 /// How long this rank has waited for each other rank so far, in all calls together; in ns.
 struct WaitSums {
-  std::vector<std::uint64_t> until_begun; ///< by rank: time until the rank had begun the call
-  /// By rank: further time until all of its data had arrived.
-  std::vector<std::uint64_t> until_done;
+  /// By rank: time until the rank had begun the call; in a low-latency combine, the whole wait.
+  std::vector<std::uint64_t> until_begun;
+  std::vector<std::uint64_t> until_done; ///< by rank: further time until all its data had arrived
 };
 
 /// One rank's part of an exchange. Calls enqueue kernels in a stream and do not wait; all ranks
@@ -87,7 +87,7 @@ public:
     return reinterpret_cast<T*>(memory_ + region.offset);
   }
 
-  /// Sets the launch settings of all later calls: the same on all ranks, and accepted by misfit().
+  /// Sets the settings of later calls: equal on all ranks, and accepted by GpuSettings::misfit().
   void use(const DirectionSettings& given) { given_ = given; }
   /// The settings that a call uses: those of use(), completed by defaults.
   Settings settings(Direction direction) const {
@@ -110,7 +110,7 @@ public:
   /// called on all ranks.
   void drop() { calls_.drop(); }
 
-  /// Low latency: the half of `rows` and `records` in which the last dispatch receives.
+  /// Low latency: the half of `rows` and `records` of the last dispatch whose receive was launched.
   std::int32_t half() const { return buffer_of_epoch(dispatches_); }
   /// The ranks that kernels of this rank have masked so far, in ascending order. Does not wait for
   /// the calls that have been enqueued.

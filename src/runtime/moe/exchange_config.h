@@ -29,7 +29,7 @@ struct ExchangeConfig {
   std::int32_t node_ranks = 1; ///< ranks of a node; shape.n_ranks if there is one node, or if
                                ///< rows go straight to ranks of other nodes
   /// Low latency: a rank that does not respond within this time is masked, and the others continue.
-  /// 0: calls wait for the job's timeout, and fail.
+  /// 0: it is masked after the job's timeout; the caller has to treat that as a failure.
   double rank_timeout_us = 0;
   std::int32_t num_sms = 0; ///< most SMs that a kernel uses; 0: chosen for each kernel
 

@@ -70,7 +70,7 @@ ExchangeLayout::ExchangeLayout(const ExchangeConfig& config, const MoePath& path
       {"words", "fixed, and 16 B * experts", flags.size_bytes + expert_count_flags.size_bytes},
       {"received rows", phases + "ranks * max_tokens * hidden * bytes of a value", rows.size_bytes},
       {"received records",
-       phases + "ranks * max_tokens * 4 B * (scales + 2 * top_k + 2), filled up to 16 B",
+       phases + "ranks * max_tokens * 4 B * (words of scales + 2 * top_k + 2), filled up to 16 B",
        records.size_bytes},
       {"outputs of experts",
        config.by_expert ? "packed rows * hidden * 2 B"
@@ -101,8 +101,8 @@ ExchangeLayout::ExchangeLayout(const ExchangeConfig& config, const MoePath& path
     sums_out = add(others * tokens * as_size(crossing.sum_bytes()));
     sums_in = add(others * tokens * as_size(crossing.sum_bytes()));
     uses.push_back({"words and messages between nodes",
-                    "fixed, 16 B * ranks * (ranks + nodes + experts of a rank), and 16 B * (nodes "
-                    "- 1) * max_tokens",
+                    "fixed, 16 B * ranks * (ranks + nodes + experts of a rank, rounded up to a "
+                    "multiple of 4), and 16 B * (nodes - 1) * max_tokens",
                     rails.size_bytes + 2 * counts_out.size_bytes + 2 * row_signals.size_bytes});
     uses.push_back({"rows that cross",
                     "2 * (nodes - 1) * max_tokens * (hidden * bytes of a value + 4 B * (scales + 2 "

@@ -16,7 +16,7 @@ namespace shmemctl::moe {
 /// is.
 struct MemoryUse {
   std::string what;    ///< "received rows"
-  std::string formula; ///< "ranks * max_tokens * row"
+  std::string formula; ///< "ranks * max_tokens * hidden * 2 B"
   std::uint64_t size_bytes = 0;
 };
 

@@ -26,20 +26,20 @@ struct GpuSettings {
 
   /// `given`, with every unset field set to a default that fits the shape and the other fields.
   Settings complete(Direction direction, const Settings& given) const;
-  /// The rule that `given` breaks, with the nearest legal value; "" if it breaks none.
+  /// The rule that `given` breaks, and what is legal instead; "" if it breaks none.
   std::string misfit(Direction direction, const Settings& given) const;
   /// The settings that tuning tries; all are complete and legal.
   std::vector<Settings> candidates(Direction direction) const;
   /// The kernels that a call with `tokens` tokens launches with these settings, on a GPU with
-  /// `sms_of_gpu` SMs.
+  /// `sms_of_gpu` SMs; those of a high-throughput dispatch with its notify.
   std::vector<KernelLaunch> launches(Direction direction, const Settings& given, int sms_of_gpu,
                                      std::int32_t tokens) const;
-  /// Smallest legal ExchangeConfig::num_sms: notify and a low-latency dispatch need blocks with
-  /// different tasks.
+  /// Smallest legal ExchangeConfig::num_sms: an intranode notify and a low-latency dispatch need
+  /// blocks with different tasks.
   int min_num_sms() const;
-  /// Whether a row fits into the shared memory of a dispatch block.
+  /// Whether a row fits into a dispatch block's shared memory; low latency and internode: true.
   bool holds_a_row() const { return is_low_latency() || is_internode() || dispatch_stages() > 0; }
-  /// The most experts, of all ranks together, whose counts fit into a block of notify.
+  /// The most experts, of all ranks, whose counts fit into a block of notify; low latency: any.
   std::int32_t max_experts() const;
 
 private:

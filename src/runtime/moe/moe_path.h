@@ -19,8 +19,8 @@ namespace shmemctl::moe {
 struct MoePath {
   Mode mode = Mode::high_throughput;
   /// 0: intranode kernels. Otherwise internode kernels, for which this many consecutive ranks form
-  /// a node, within which rows are forwarded by loads and stores. With 1, each row is sent straight
-  /// to its rank.
+  /// a node, within which rows are forwarded by loads and stores. With 1, and always in low
+  /// latency, each row is sent straight to its rank.
   std::int32_t node_ranks = 0;
 
   bool is_internode() const { return node_ranks > 0; }

@@ -54,8 +54,8 @@ inline constexpr std::array<SettingField, 8> setting_fields{
 
 /// "sms=24,warps=7"; "" if no setting is set.
 std::string to_text(const Settings& settings);
-/// Parses the output of to_text(); settings may be in any order. Throws Error (usage) for other
-/// text.
+/// Parses the output of to_text(), if it is not ""; settings may be in any order. Throws Error
+/// (usage) for other text.
 /// @param flag the flag with which the text was passed
 Settings parse_settings(const std::string& flag, const std::string& text);
 /// An error text if a setting is set in `given` but not in `known`; "" if there is none.

@@ -54,7 +54,7 @@ constexpr KernelProxyContexts kernel_proxy_contexts(unsigned own_threads) {
 struct ProxyStatistics {
   std::uint64_t requests = 0;
   std::uint64_t batches = 0;   ///< rounds that found a request
-  std::uint64_t max_depth = 0; ///< maximum of requests that a round took, or left in the ring
+  std::uint64_t max_depth = 0; ///< most requests that a round took, or left in the ring
   std::uint64_t sleeps = 0;    ///< number of sleeps of the idle thread
   double stalled_s = 0;        ///< sum of producers' time in long waits for room or for an answer
 };

@@ -79,7 +79,7 @@ ProxyMemory::Result ProxyMemory::claim_result() {
   if (free_results_.empty())
     throw Error(ExitCode::unavailable, "proxy", "get a result slot",
                 "all " + std::to_string(view_.n_results) + " are in use",
-                "call from fewer threads at once");
+                "communicate from fewer threads: each that has waited keeps a slot");
   const Result result = free_results_.back();
   free_results_.pop_back();
   return result;

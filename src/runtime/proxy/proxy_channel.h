@@ -30,7 +30,7 @@ struct ProxyOptions {
   /// that starts it.
   std::vector<CpuSet> cpus;
   std::size_t capacity = 4096;    ///< requests in a ring; a power of two, 2 to 2^24
-  std::uint32_t n_results = 1024; ///< producers of a ring that can wait for a reply at once
+  std::uint32_t n_results = 1024; ///< result slots of a ring; a host producer that waited keeps one
   ProxyDrainLimits limits;
   double timeout_s = 60; ///< limit of every wait, and of a stop
   /// How an idle proxy thread waits: it spins for at most this many polls and this long, then
@@ -83,7 +83,7 @@ class ProxyChannel {
 public:
   using Producer = FifoProducer<ProxyTraits, HostAtomics>;
 
-  /// @param n_pes number of PEs, each of which has a ring
+  /// @param n_pes number of PEs, each of which is assigned to a ring
   /// Throws Error: usage for invalid ring options; unavailable if there is no memory.
   ProxyChannel(JobHealth& health, const ProxyOptions& options, std::size_t n_pes = 1);
   ProxyChannel(const ProxyChannel&) = delete;

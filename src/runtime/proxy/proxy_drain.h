@@ -24,8 +24,8 @@ struct ProxyDrainLimits {
 /// - bool quiet(): completes all executed requests at their targets
 ///
 /// None of them throws. All quiet requests of a round are answered together, after one quiet() of
-/// the sink, since all requests issued before them have been executed by then. Requests that await
-/// data are answered in the same way, so that their round trips overlap, unless there is only one.
+/// the sink: all requests issued before them have been executed by then. So are requests that await
+/// data, whose round trips overlap; but the first of them is executed at once if none follows it.
 template <class Traits, class Atomics, class Sink, class Consumer = FifoConsumer<Traits, Atomics>>
 class RingDrain {
 public:

@@ -68,15 +68,15 @@ struct PeerToPeerHandle {
 class BufferPool {
 public:
   BufferPool(HeapBacking& backing, std::size_t max_buffers);
-  /// Makes all pages private again.
+  /// Makes the pages private again that add() made shared.
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
   /// Registers any readable memory; buffers may overlap. Pages that cannot be shared are not an
-  /// error; RegisteredBuffer::reason then says why. Throws Error: usage for memory that is
-  /// unmapped, or was freed while a buffer in it was registered; unavailable if all slots are in
-  /// use.
+  /// error; RegisteredBuffer::reason then says why. Throws Error: usage for memory that is unmapped
+  /// or unreadable, or was freed while a buffer in it was registered; unavailable if all slots are
+  /// in use.
   BufferHandle add(const void* address, std::size_t size_bytes, bool may_replace_pages = true);
   /// Registers GPU memory, for which the pool only stores `gpu`. Throws Error (unavailable) if all
   /// slots are in use.
@@ -95,8 +95,8 @@ public:
   /// The latest registration of a buffer that begins at the address.
   std::optional<BufferHandle> starting_at(const void* address) const;
   std::vector<BufferHandle> handles() const;
-  /// Throws Error: usage for a stale handle; unavailable if the buffer is not shareable, or its
-  /// memory was unmapped.
+  /// Throws Error: usage for a stale handle, or if the memory was unmapped; unavailable if the
+  /// buffer is not shareable.
   PeerToPeerHandle export_pages(const BufferHandle& handle) const;
 
 private:

@@ -14,7 +14,7 @@ namespace shmemctl {
 
 /// Whether the kernel lets this process block all writers to some pages (userfaultfd of Linux 5.19,
 /// which blocks threads and the kernel on their behalf; containers usually forbid it). If so, pages
-/// can be replaced while threads write to them; otherwise writes during the replacement are lost.
+/// can be replaced while threads write to them; otherwise writes meanwhile can be lost.
 bool writers_can_be_held();
 
 /// Whether the pages contain the calling thread's stack, its errno, or the parts of its control
@@ -37,9 +37,9 @@ struct SharingRequest {
   bool may_replace_pages = true;
 };
 
-/// Why these pages cannot be shared; nothing if they can. `parts` are the process's mappings of
-/// them.
-std::optional<std::string> why_not_shareable(const std::vector<MappedArea>& parts,
+/// Why these pages cannot be shared; nothing if they can. `map` has the whole mappings of the
+/// process, not clipped to the pages.
+std::optional<std::string> why_not_shareable(const std::vector<MappedArea>& map,
                                              const PageSpan& pages, const SharingRequest& request);
 
 /// Shares `pages`: uses the file of a mapping that is already shared, and replaces private memory

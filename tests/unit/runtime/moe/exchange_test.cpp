@@ -181,7 +181,7 @@ TEST(MoeExchange, BrokenRulesNameTheNearestLegalValue) {
   setup.num_sms = 66;
   EXPECT_FALSE(broken_rule(gpu, setup));
   setup.num_sms = 67;
-  expect_broken(setup, "num-sms", "66 at most, which a PE has of some GPU", "66");
+  expect_broken(setup, "num-sms", "66 at most, a PE's share of the some GPU", "66");
   setup.num_sms = 1;
   expect_broken(setup, "num-sms", "2 at least: the blocks of notify", "2");
   setup.mode = Mode::low_latency;
@@ -209,7 +209,7 @@ TEST(MoeExchange, BrokenRulesNameTheNearestLegalValue) {
   gpu.paths.assign(32, {DevicePath::load_store, ""});
   setup.shape.n_ranks = 32;
   setup.node_ranks = 16;
-  expect_broken(setup, "PEs of a node", "without nodes (--flat) each row goes straight", "8");
+  expect_broken(setup, "PEs of a node", "with --flat (or node_ranks 0) they go straight", "8");
   setup.node_ranks = 32; // with --flat
   EXPECT_FALSE(broken_rule(gpu, setup));
 }
