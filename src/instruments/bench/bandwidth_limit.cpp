@@ -1,5 +1,5 @@
-// The limit of a bandwidth: of NIC ports, links between GPUs, or GPU memory. Limits follow from the
-// rates in the node model; those of links may also be measured by plain kernels.
+// The limit of a bandwidth: of NIC ports, GPUs' links, or GPU memory. Limits follow from the node
+// model's rates (GPU memory: the driver's); links between GPUs may also be measured by kernels.
 #include "src/instruments/bench/bandwidth_limit.h"
 
 #include <algorithm>

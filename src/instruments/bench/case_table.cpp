@@ -1,4 +1,4 @@
-// The table of bench cases: every case for every initiator. Used by `bench`, its --list and --help,
+// The table of bench cases, each with its initiators. Used by `bench`, its --list and --help,
 // its errors about what a case does not support, the generated reference, and the sweep.
 #include "src/instruments/bench/case_table.h"
 
@@ -426,7 +426,7 @@ const std::vector<CaseRow>& case_table() {
   return table;
 }
 
-/// "the target words, from ..., and the last value fetched".
+/// "the target words, computed from ..., and the last value fetched".
 std::string verified_text(const CaseRow& row, const Variant& variant) {
   if (row.verified.empty() || variant.also_verified.empty())
     return row.verified + variant.also_verified;

@@ -11,7 +11,7 @@
 
 namespace shmemctl::bench {
 
-/// The cases that `bench --ladder` measures before a MoE dispatch, the plainest first. A path
+/// The cases that `bench --ladder` measures before MoE calls, the plainest first. A path
 /// supports at most one of memcpy and RDMA writes by verbs; the other row is skipped with its
 /// reason.
 std::vector<std::string> ladder_cases(Initiator initiator);

@@ -76,11 +76,11 @@ inline constexpr double lengths_of_timer_error = 400;
 /// is then 1 % at most, and usually far less.
 inline constexpr double lengths_of_start_skew = 100;
 
-/// Called between the samples of a long run, on every PE, about once a second: "3 of 10 s".
+/// Called on every PE between samples or untimed iterations, to show progress: "3 of 10 s".
 using SamplingProgress = std::function<void(const std::string& how_far)>;
 
-/// Collective: warms the case up until its times settle (or for effort.warmup iterations), and
-/// determines how many iterations make one sample.
+/// Collective: warms the case up until its times settle, at most for a quarter of the point's time
+/// (or for effort.warmup iterations), and determines how many iterations make one sample.
 /// @param batch_multiple Case::batch_multiple()
 SamplePlan calibrate(Sampler& sampler, JobMemory& job, const TimerQuality& timer,
                      const Effort& effort, std::uint64_t batch_multiple,
