@@ -469,7 +469,7 @@ std::string own_reason(Runtime& runtime, const Point& point) {
   if (gpu.info().heap_kind == "host")
     return "the heap is memory of the host";
   if (!gpu.job().all_mapped)
-    return "a PE is reached by a network";
+    return "a PE's GPU memory is not mapped";
   return make_case("put", point)->cannot_run(runtime);
 }
 
@@ -515,7 +515,7 @@ LinkMeasurement measure_in(Arena& arena) {
        {std::pair{"put", &link.stores_GBps}, {"get", &link.loads_GBps}}) {
     const std::optional<double> rate = rate_of(name, arena);
     if (!rate) // the same on all PEs
-      return {std::nullopt, "what was moved for it came wrong"};
+      return {std::nullopt, "wrong data arrived in the measurement"};
     *rates = arena.runtime.gather_values(*rate, "link rate");
   }
   return {link, ""};

@@ -61,8 +61,8 @@ Expectation parse_expectation(const std::string& text, const std::string& file);
 ///   be read here; one finding for all differences of a device
 /// - expected-extra (warning): GPUs or RDMA NICs that are not expected, if the file has a list of
 ///   their kind
-/// A device with a name or PCI address is identified by it, first by the name. Others are counted,
-/// beginning with those that match.
+/// A device is identified by its name or, if it has none here, by its PCI address. Devices with
+/// neither are counted, beginning with those that match.
 Findings compare_with_expectation(const Expectation& expectation, const Node& node,
                                   const nlohmann::json& host);
 

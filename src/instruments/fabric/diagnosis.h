@@ -20,8 +20,8 @@ struct PairFigure {
   float latency_us = not_measured;
   /// Standard error of ln(GBps), from repetitions.
   float noise = not_measured;
-  float latency_noise = not_measured;
-  float resent = not_measured; ///< share of TCP segments that were retransmitted meanwhile
+  float latency_noise = not_measured; ///< standard error of ln(latency_us)
+  float resent = not_measured;        ///< share of TCP segments that were retransmitted meanwhile
 };
 
 enum class Metric { bandwidth, latency };

@@ -39,7 +39,7 @@ struct JobMap {
 /// Builds the map without NICs and transports.
 JobMap map_of(const Placement& placement);
 
-/// A part that was slow in every second measurement.
+/// A part that was slow in every second measurement that measured it.
 struct Verdict {
   Suspect suspect;
   int runs = 1; ///< number of runs (of Result::runs) that named it

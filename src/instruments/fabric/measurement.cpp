@@ -29,8 +29,8 @@ constexpr std::size_t min_batches = 2, max_batches = 4096;
 /// Duration of the flows of a pattern, in slots: many concurrent flows need longer than a single
 /// one to reach their rates.
 constexpr double slots_of_flow = 4;
-/// FAULT=slow:PE:fabric: each batch takes this many times as long, and is delayed by at least
-/// `slow_at_least`.
+/// FAULT=slow:PE:fabric (or fabric-PARTNER, towards this PE only): each batch takes this many times
+/// as long, and is delayed by at least `slow_at_least`.
 constexpr int slow_times = 20;
 constexpr std::chrono::milliseconds slow_at_least{200};
 

@@ -55,7 +55,7 @@ struct ProxyPath {
   void quiet() { producer.quiet(); }
 };
 
-/// The kind of operation. One quiet completes a window of operations.
+/// The kinds of operation. One quiet completes a window of all kinds but fetch-add, which waits.
 struct PutRequest {
   static constexpr bool moves_data = true, counts = false, fetches = false;
   template <class Path>
