@@ -355,7 +355,7 @@ std::vector<int> gpu_numbers(const std::vector<GpuOfPe>& by_pe) {
 
 FoundLimit gpu_link_limit(const Node& node, const Point& point, const std::vector<GpuOfPe>& by_pe) {
   if (point.traffic == Traffic::collective)
-    return none("a collective of which it is not known what it moves");
+    return none("a collective of which it is not known how many bytes it moves");
   const auto n_pes = static_cast<int>(by_pe.size());
   Flow flow;
   for (int pe = 0; pe < n_pes; ++pe)

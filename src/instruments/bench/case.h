@@ -41,7 +41,7 @@ const char* to_string(Metric metric);
 const char* to_string(Traffic traffic);
 const char* to_string(Direction direction);
 
-/// A case for one initiator, as `bench --list` shows it: one row of the table in case_table.cpp.
+/// A case for one initiator, as `bench --list` shows it: a variant of a row in case_table.cpp.
 struct CaseInfo {
   std::string name;     ///< "put", "atomic-fetch-add", "barrier"
   std::string group;    ///< "point to point", "reference", "atomic", "collective", ...

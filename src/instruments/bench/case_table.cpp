@@ -234,8 +234,8 @@ static std::vector<CaseRow> make_table() {
   const std::string payload = "the last payload and the number of messages";
   const std::string messages = "the number of messages";
   const std::string words = "the target words, computed from the number of operations";
-  const std::string result = "the complete result of the last call (the data differ in each "
-                             "iteration, so a stale result fails)";
+  const std::string result = "the complete result of the last call (the data differ from call to "
+                             "call, so the previous result would fail)";
   const std::string last_copy = "every byte of the last copy, the source, and that nothing was "
                                 "written behind the end of the copy";
   const std::string requested = "the data, signals and sums at the target";

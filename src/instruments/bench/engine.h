@@ -43,7 +43,7 @@ struct Sweep {
 };
 /// Throws Error (usage) that says what to pass instead if the case does not support the sweep.
 std::vector<Point> points_of(const CaseInfo& info, const Sweep& sweep, int n_pes);
-/// Whether every point is all-to-all traffic or a collective, which should load all NICs alike.
+/// Whether every point is all-to-all traffic or a collective: taken to load all NICs alike.
 bool loads_alike(const std::vector<std::vector<Point>>& points);
 
 /// Called on every PE after each point, with all `rows` so far (only on PE 0; empty elsewhere).

@@ -49,9 +49,9 @@ struct Expectation {
 /// @param host result of host_json()
 std::string record_expectation(const Node& node, const nlohmann::json& host);
 
-/// Throws Error (usage) that names the place in the file: not JSON, a newer format, an unknown key
-/// (with the nearest known one), a value of the wrong type or out of range, a `count` above 1 for a
-/// device with a name or PCI address.
+/// Throws Error (usage) that names the place in the file: not JSON, no format or a newer one, an
+/// unknown key (with the nearest known one), a value of the wrong type or out of range, a `count`
+/// above 1 for a device with a name or PCI address.
 /// @param file name of the file, for the message
 Expectation parse_expectation(const std::string& text, const std::string& file);
 

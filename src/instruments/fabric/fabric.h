@@ -50,7 +50,7 @@ struct LossVerdict {
   int runs = 1; ///< number of runs (of Result::runs) that named it
 };
 
-/// The rates of the PEs under a pattern, in the last run.
+/// The rates of the PEs under a pattern, in its last measurement.
 struct PatternResult {
   Pattern pattern = Pattern::incast;
   std::vector<PatternRate> rates;

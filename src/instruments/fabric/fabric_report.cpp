@@ -465,8 +465,8 @@ Findings findings_of(const Result& result, const json& hotspots) {
           {"fabric-corrupt", Severity::error,
            fmt::format("{} -> {} (PE {} -> PE {})", host_of(result, pair.source),
                        host_of(result, pair.target), pair.source, pair.target),
-           fmt::format("what PE {} put did not arrive unchanged at PE {}; {} of such pairs",
-                       pair.source, pair.target, counted(result.corrupt.size(), "pair")),
+           fmt::format("what PE {} put did not arrive unchanged at PE {}; {} in all", pair.source,
+                       pair.target, counted(result.corrupt.size(), "pair")),
            "verify these pairs byte by byte: shmemctl bringup"});
   for (const Verdict& verdict : result.slow)
     if (!is_said(verdict, result.slow))

@@ -86,12 +86,12 @@ HostLayout::HostLayout(const Setup& setup) {
   packed = add.rows("rows packed by expert", "max choices of a rank's experts, aligned * row",
                     packed_rows, row);
   result_rows = std::max(max_results(setup), packed_rows);
-  results = add.rows("experts' results",
-                     setup.by_expert ? "packed rows * hidden * 2"
-                     : setup.combine == Combine::weighted
-                         ? "max choices of a rank's experts * hidden * 2"
-                         : "ranks * max_tokens * " + value_words,
-                     result_rows, value_row);
+  results =
+      add.rows("experts' results",
+               setup.by_expert                      ? "packed rows * hidden * 2"
+               : setup.combine == Combine::weighted ? "max choices of a rank's experts * hidden * 2"
+                                                    : "ranks * max_tokens * " + value_words,
+               result_rows, value_row);
   const std::size_t per_token = setup.combine == Combine::weighted ? as_size(shape.top_k) : ranks;
   back = add.rows("rows that come back",
                   high                                 ? "ranks * max_tokens * " + value_words
