@@ -343,7 +343,7 @@ std::optional<Resent> resent_of(const Suspect& suspect, const Result& result) {
   return Resent{own / n_own, others / n_others};
 }
 
-/// The counters that rose (hotspots.signs) on the suspect's hosts; if it is a NIC, on that NIC.
+/// Violated counter rules (hotspots.signs) with that finding, of the suspect's hosts or its NIC.
 std::vector<const json*> signs_of(const Suspect& suspect, const Result& result,
                                   const json& hotspots, const char* finding) {
   std::vector<const json*> signs;

@@ -81,7 +81,7 @@ HostLayout::HostLayout(const Setup& setup) {
   receive =
       add.rows("received rows", high ? "ranks * max_tokens * row" : "2 * ranks * max_tokens * row",
                (high ? 1 : 2) * ranks * tokens, row);
-  relay = add.rows("rows to hand on", "nodes * max_tokens * row", relays ? nodes * tokens : 0, row);
+  relay = add.rows("rows to forward", "nodes * max_tokens * row", relays ? nodes * tokens : 0, row);
   packed_rows = max_packed(setup);
   packed = add.rows("rows packed by expert", "max choices of a rank's experts, aligned * row",
                     packed_rows, row);
