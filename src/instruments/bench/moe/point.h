@@ -51,7 +51,7 @@ struct Point {
 /// What the wait matrices of an operation show to be slow.
 std::vector<WaitVerdict> verdicts_of(const Point& point, const OperationResult& result);
 
-/// The rows of each operation: total time, its parts, the first call, and the period of the chain.
+/// The rows of each operation (total time, its parts, its phases, the first call) and of the chain.
 std::vector<ResultRow> rows_of(const Point& point);
 /// An item of the report's key "moe": routing, memory, traffic, wait matrices and verdicts,
 /// settings, and the settings that were tried.
