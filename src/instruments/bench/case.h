@@ -75,7 +75,7 @@ struct Point {
   Launch launch{};
 };
 
-/// The first byte that differs from its expected value.
+/// The first byte or word that differs from its expected value.
 struct WrongByte {
   int pe = 0; ///< PE whose memory it is in
   std::uint64_t offset_bytes = 0;
@@ -155,8 +155,8 @@ public:
   /// Traffic so far that does not go through the runtime's transports, by port, counted in the same
   /// way as theirs. Called after prepare().
   virtual std::vector<NicTraffic> traffic() const { return {}; }
-  /// The number of iterations in a sample is a multiple of this: the size of a window if iterate()
-  /// completes a window of operations at once. The same on all PEs.
+  /// The number of iterations in a sample is a multiple of this, or less with a small -n: the size
+  /// of a window if iterate() completes a window of operations at once. The same on all PEs.
   virtual std::uint64_t batch_multiple() const { return 1; }
   /// Does the work of iterations `first` to `first + count - 1` in the way that they are compared
   /// with: a memcpy of the same sizes between the same buffers if the path is loads and stores; for

@@ -163,7 +163,7 @@ std::vector<PortUse> ports_of(const Runtime& runtime, const std::string& carrier
   return ports;
 }
 
-/// A point of the pair that the points name; nullptr if none, several, or registered buffers.
+/// A point of the only pair that is named; nullptr if none, if several, or for registered buffers.
 const Point* point_of_pair(const std::vector<Point>& points) {
   const Point* found = nullptr;
   for (const Point& point : points) {

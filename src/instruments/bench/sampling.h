@@ -57,9 +57,9 @@ struct SamplePlan {
   double wall_ns = 0; ///< time of one sample including its barriers and reference
   bool with_reference = false;
   bool measured = true; ///< whether any PE measures
-  /// A sample that is shorter than this is wrong by more than 0.25 %, because of the clock's error.
+  /// A run that is shorter than this is wrong by more than 0.25 %, because of the clock's error.
   double shortest_ns = 0;
-  double sample_ns = 0; ///< time of a sample on the PE whose samples are shortest
+  double sample_ns = 0; ///< time of a run on the PE whose runs are shortest
   /// With Effort::max_noise: the remaining error of p50, on the PE where it is largest.
   double noise = 0;
   /// With Effort::duration_s: length of a window (PeSamples::window_us), which has whole samples.

@@ -296,7 +296,7 @@ std::optional<std::string> GpuBackend::wrong_records(const RowSource* rows,
 }
 
 /// High throughput: checks the memory after the received rows, which have no gaps between them, and
-/// that of own rows which stay in place.
+/// the places of own rows, which stay empty with in_place.
 void GpuBackend::check_after_rows() {
   const std::int64_t rows = rows_of(row_counts_.data(), setup_.shape.n_ranks, me_);
   check_untouched(memory_ + layout_.exchange.rows.offset +
