@@ -21,7 +21,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t alignment_bytes = 4096;
-/// The first and the last word of each block of this size identify the part and the round.
+/// The first and the last word of each block of this size identify sender, part and round.
 constexpr std::size_t stamped_bytes = std::size_t{64} << 10;
 /// A batch takes about this share of a slot, so that a slot contains several batches.
 constexpr double batch_share = 0.125;
