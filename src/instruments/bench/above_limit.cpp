@@ -11,7 +11,7 @@ namespace {
 
 constexpr double measured_tolerance = 0.05, rate_tolerance = 0.02;
 
-/// Whether the limit was measured, together with each sample or earlier in the run.
+/// Whether the limit was measured: together with each sample, or once in the run.
 bool is_measured(const std::string& limit) {
   return limit == reference_name || limit == direct_name ||
          limit.find("measured") != std::string::npos;
@@ -19,19 +19,19 @@ bool is_measured(const std::string& limit) {
 
 std::string note_of(const std::string& limit) {
   if (limit == reference_name)
-    return "above its limit: memcpy is timed along with it and is no bound; the C library chooses "
+    return "above its limit: memcpy is timed along with it and is no bound: the C library chooses "
            "its "
-           "stores by size, and what keeps the target in the cache can be faster, or something "
-           "else on the machine held memcpy up";
+           "stores by size, and stores that keep the target in the cache can be faster; or "
+           "something else on the machine held memcpy up";
   if (limit == direct_name)
     return "above its limit: the call without the proxy is timed along with it, and something else "
            "on "
            "the machine held it up";
   if (is_measured(limit))
-    return "above its limit: that was measured once, before the rows, with other sizes and kernels";
-  return "above its limit: no wire moves more than its rate, so data took another way (a NIC that "
-         "loops back, a second port), or the node model has not the link's real rate (a bond, a "
-         "virtual device)";
+    return "above its limit: that was measured once in the run, with other sizes and kernels";
+  return "above its limit: no link exceeds its rate, so data took another way (a NIC in loopback, "
+         "a second port), or the node model has another rate than the link (a bond, a virtual "
+         "device); a GPU's memory is exceeded by data that stay in its cache";
 }
 
 std::string where(const ResultRow& row) {
@@ -78,7 +78,7 @@ std::optional<Finding> above_limit_finding(const std::string& subject,
                  fmt::format("{} of {} rows with a limit are above it, most {}: {:.1f}% of {}; {}",
                              above, with_limit, where(*worst), *worst->link_fraction * 100,
                              *worst->limited_by, worst->limit_note),
-                 of_rate ? "compare with the NIC's own counters: shmemctl hotspots --during CMD"
+                 of_rate ? "for NICs, compare with their counters: shmemctl hotspots --during CMD"
                          : "measure longer (-D 5) on a machine that does nothing else"};
 }
 

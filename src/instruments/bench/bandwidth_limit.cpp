@@ -1,5 +1,5 @@
-// The limit of a bandwidth: of NIC ports, links between GPUs, or GPU memory. Limits follow from the
-// rates in the node model; those of links may also be measured by plain kernels.
+// The limit of a bandwidth: of NIC ports, GPUs' links, or GPU memory. Limits follow from the node
+// model's rates (GPU memory: the driver's); links between GPUs may also be measured by kernels.
 #include "src/instruments/bench/bandwidth_limit.h"
 
 #include <algorithm>
@@ -355,7 +355,7 @@ std::vector<int> gpu_numbers(const std::vector<GpuOfPe>& by_pe) {
 
 FoundLimit gpu_link_limit(const Node& node, const Point& point, const std::vector<GpuOfPe>& by_pe) {
   if (point.traffic == Traffic::collective)
-    return none("a collective of which it is not known what it moves");
+    return none("a collective of which it is not known how many bytes it moves");
   const auto n_pes = static_cast<int>(by_pe.size());
   Flow flow;
   for (int pe = 0; pe < n_pes; ++pe)
@@ -469,7 +469,7 @@ std::string own_reason(Runtime& runtime, const Point& point) {
   if (gpu.info().heap_kind == "host")
     return "the heap is memory of the host";
   if (!gpu.job().all_mapped)
-    return "a PE is reached by a network";
+    return "a PE's GPU memory is not mapped";
   return make_case("put", point)->cannot_run(runtime);
 }
 
@@ -515,7 +515,7 @@ LinkMeasurement measure_in(Arena& arena) {
        {std::pair{"put", &link.stores_GBps}, {"get", &link.loads_GBps}}) {
     const std::optional<double> rate = rate_of(name, arena);
     if (!rate) // the same on all PEs
-      return {std::nullopt, "what was moved for it came wrong"};
+      return {std::nullopt, "wrong data arrived in the measurement"};
     *rates = arena.runtime.gather_values(*rate, "link rate");
   }
   return {link, ""};

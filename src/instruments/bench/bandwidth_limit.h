@@ -35,9 +35,9 @@ struct PortUse {
 std::optional<double> wire_rate_GBps(const Node& node, const HcaPort& nic,
                                      const Sysroot* sysroot = nullptr);
 
-/// The ports that moved bytes between two readings of the transports' traffic. Each operation
-/// counts as at least one word, since atomics and puts of a word may be recorded without bytes. A
-/// port with less than 1 % of the busiest port's bytes has carried only barriers, and is left out.
+/// The ports that moved bytes between two readings of the transports' traffic. Bytes count as at
+/// least one word per operation, since atomics and puts of a word may be recorded without bytes. A
+/// port with less than 1 % of the busiest port's bytes is left out: it probably carried barriers.
 std::vector<PortUse> ports_used(const Node& node, const std::vector<NicTraffic>& before,
                                 const std::vector<NicTraffic>& after,
                                 const Sysroot* sysroot = nullptr);
@@ -113,9 +113,9 @@ void serialize(Archive& archive, GpuOfPe& gpu);
 /// @param by_pe the GPU of each PE
 FoundLimit gpu_link_limit(const Node& node, const Point& point, const std::vector<GpuOfPe>& by_pe);
 
-/// The limit of a collective of all PEs: the memory of the GPU if all PEs share one; the links of
-/// all GPUs together, or only the root's if only the root has to send; or the GPUs' links to the
-/// host if the heap is in host memory. The share of the limit is computed from limited_bytes().
+/// The limit of a collective of all PEs: the GPUs' links to the host if the heap is in host memory;
+/// the GPU's memory if all PEs share one; otherwise the links of all GPUs together, or only the
+/// root's if only the root has to send. The share of the limit is computed from limited_bytes().
 FoundLimit gpu_collective_limit(const Node& node, const LeastTraffic& traffic,
                                 const std::vector<GpuOfPe>& by_pe);
 /// The bytes of `traffic` that this limit applies to: the bytes that cross links between GPUs; for
@@ -173,7 +173,7 @@ class LinkMeter {
 public:
   explicit LinkMeter(Runtime& runtime) : runtime_(runtime) {}
   /// Collective; returns the same on all PEs. The first call for a pattern takes some ms and,
-  /// meanwhile, 96 MiB of the GPU heap. Returns a reason instead of rates if nothing goes to
+  /// meanwhile, up to 64 MiB of the GPU heap. Returns a reason instead of rates if nothing goes to
   /// another PE, if PEs share a GPU (they take turns on it), if the heap is not GPU memory that all
   /// PEs map, if it has no room, or if wrong data arrived. Throws Error like the waits for kernels.
   /// @param like a point with the traffic, direction and pair of PEs to measure
@@ -199,9 +199,9 @@ struct GpuLimit {
   FoundLimit found;
   double collective_bytes = 0; ///< for a collective: the bytes per PE that the limit applies to
 };
-/// Collective; the same on all PEs of a machine. If kernels issue the operations and GPU links are
-/// the limit, it is the measured limit of kernels, because SMs may not reach the rate of a copy
-/// engine; otherwise the model's.
+/// Collective; the same on all PEs of a machine. If kernels issue the operations and links between
+/// GPUs are the limit, it is the limit measured by kernels, if there is one, because SMs may not
+/// reach the rate of a copy engine; otherwise the model's.
 /// @param links nullptr: the model's limit is used for kernels, too
 /// @param body the case, which tells what a collective moves; may be nullptr for other points
 GpuLimit gpu_limit_of(Runtime& runtime, const Point& point, LinkMeter* links,

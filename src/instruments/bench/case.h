@@ -41,14 +41,14 @@ const char* to_string(Metric metric);
 const char* to_string(Traffic traffic);
 const char* to_string(Direction direction);
 
-/// A case for one initiator, as `bench --list` shows it: one row of the table in case_table.cpp.
+/// A case for one initiator, as `bench --list` shows it: a variant of a row in case_table.cpp.
 struct CaseInfo {
   std::string name;     ///< "put", "atomic-fetch-add", "barrier"
   std::string group;    ///< "point to point", "reference", "atomic", "collective", ...
   std::string measures; ///< what the number means, as one clause
   std::string how;      ///< a few sentences: what is in the timed loop, what is verified
   Metric metric = Metric::latency;
-  bool sized = true;             ///< whether the case takes -b, -e, -f and --sizes
+  bool sized = true;             ///< whether the case takes -b, -e, -f, -i and --sizes
   std::size_t element_bytes = 1; ///< sizes are multiples of this
   /// Sizes of the sweep, unless -b and -e say otherwise.
   std::size_t min_bytes = 1, max_bytes = 4 << 20;
@@ -61,7 +61,7 @@ struct CaseInfo {
   LaunchRules launch = {}; ///< how kernels are launched; only used for Initiator::gpu
   /// Kinds of memory that the case's buffers may be in; the first is its default.
   std::vector<MemoryKind> memories;
-  MemoryKind memory = MemoryKind::host; ///< the kind of memory that was requested
+  MemoryKind memory = MemoryKind::host; ///< the kind of memory in use, one of `memories`
 };
 
 /// One point of the sweep: the parameters of a row.
@@ -75,7 +75,7 @@ struct Point {
   Launch launch{};
 };
 
-/// The first byte that differs from its expected value.
+/// The first byte or word that differs from its expected value.
 struct WrongByte {
   int pe = 0; ///< PE whose memory it is in
   std::uint64_t offset_bytes = 0;
@@ -92,7 +92,7 @@ struct Arena {
   /// PE.
   std::byte* memory = nullptr;
   std::size_t size_bytes = 0;
-  std::uint64_t seed = 0; ///< the same on all PEs, different for each point and run
+  std::uint64_t seed = 0; ///< the same on all PEs, different for each point of a run
   /// With MemoryKind::registered: the registration of `memory`, with the descriptors of all PEs.
   const RegisteredMemory* registered = nullptr;
 };
@@ -112,7 +112,7 @@ struct LeastTraffic {
 class Case {
 public:
   virtual ~Case() = default;
-  /// Symmetric memory that the case needs on every PE.
+  /// Size of Arena::memory that the case needs on every PE.
   virtual std::size_t bytes_needed(const Runtime& runtime, const Point& point) const = 0;
   /// Fills buffers; not timed.
   virtual void prepare(Arena& arena) = 0;
@@ -139,7 +139,7 @@ public:
     static_cast<void>(gpu_of_pe);
     return std::nullopt;
   }
-  /// The reported latency is the time of an iteration divided by this: 2 if an iteration is a round
+  /// The reported latency is the time of an operation divided by this: 2 if an operation is a round
   /// trip, of which half is reported.
   virtual int latency_divisor() const { return 1; }
   /// Why the case cannot run on this PE, given how it reaches the others; "" if it can. Called on
@@ -155,15 +155,15 @@ public:
   /// Traffic so far that does not go through the runtime's transports, by port, counted in the same
   /// way as theirs. Called after prepare().
   virtual std::vector<NicTraffic> traffic() const { return {}; }
-  /// The number of iterations in a sample is a multiple of this: the size of a window if iterate()
-  /// completes a window of operations at once. The same on all PEs.
+  /// The number of iterations in a sample is a multiple of this, or less with a small -n: the size
+  /// of a window if iterate() completes a window of operations at once. The same on all PEs.
   virtual std::uint64_t batch_multiple() const { return 1; }
-  /// Does the work of iterations `first` to `first + count - 1` in the plainest way: a memcpy of
-  /// the same sizes between the same buffers, for paths that are loads and stores (Rma::direct()).
-  /// The engine times this together with the samples, as the limit that link_fraction refers to. It
-  /// is always called right before iterate() of the same numbers, and must not leave the data that
-  /// verification expects of these iterations (data of earlier iterations is fine). Returns false
-  /// at once if there is no such way; called with count 0 to find out.
+  /// Does the work of iterations `first` to `first + count - 1` in the way that they are compared
+  /// with: a memcpy of the same sizes between the same buffers if the path is loads and stores; for
+  /// a proxy case, the same calls without the proxy. Timed before each sample, as the limit that
+  /// link_fraction refers to: called right before iterate() of the same numbers. Must not leave the
+  /// data that verification expects of these iterations (that of earlier ones is fine). Returns
+  /// false at once if there is no such way; called with count 0 to find out.
   virtual bool reference(std::uint64_t first, std::uint64_t count) {
     static_cast<void>(first);
     static_cast<void>(count);
@@ -194,7 +194,7 @@ std::vector<BenchCase> stream_cases();
 std::vector<BenchCase> cases_of(Initiator initiator, MemoryKind memory);
 /// The cases whose name equals one of the patterns or matches it with * and ?; "all" selects all.
 /// Throws Error (usage) for a pattern that matches none. The error names the flags with which such
-/// a case exists, or else the cases with the nearest names.
+/// a case exists, or else cases with similar names, if there are any.
 std::vector<BenchCase> choose_cases(const std::vector<BenchCase>& cases,
                                     const std::vector<std::string>& patterns);
 

@@ -1,4 +1,4 @@
-// The table of bench cases: every case for every initiator. Used by `bench`, its --list and --help,
+// The table of bench cases, each with its initiators. Used by `bench`, its --list and --help,
 // its errors about what a case does not support, the generated reference, and the sweep.
 #include "src/instruments/bench/case_table.h"
 
@@ -234,8 +234,8 @@ static std::vector<CaseRow> make_table() {
   const std::string payload = "the last payload and the number of messages";
   const std::string messages = "the number of messages";
   const std::string words = "the target words, computed from the number of operations";
-  const std::string result = "the complete result of the last call (the data differ in each "
-                             "iteration, so a stale result fails)";
+  const std::string result = "the complete result of the last call (the data differ from call to "
+                             "call, so the previous result would fail)";
   const std::string last_copy = "every byte of the last copy, the source, and that nothing was "
                                 "written behind the end of the copy";
   const std::string requested = "the data, signals and sums at the target";
@@ -426,7 +426,7 @@ const std::vector<CaseRow>& case_table() {
   return table;
 }
 
-/// "the target words, from ..., and the last value fetched".
+/// "the target words, computed from ..., and the last value fetched".
 std::string verified_text(const CaseRow& row, const Variant& variant) {
   if (row.verified.empty() || variant.also_verified.empty())
     return row.verified + variant.also_verified;

@@ -29,8 +29,8 @@ std::string list_text(const std::vector<BenchCase>& cases, const TextStyle& styl
 /// "bidirectional", "min_pes", "memories"}]}; kernels' cases also have "launch".
 nlohmann::json list_json(const std::vector<BenchCase>& cases);
 
-/// The page in docs/reference: one row for each case, without the first line that marks generated
-/// files.
+/// The page in docs/reference: for each initiator, a section for each of its cases. Without the
+/// first line, which marks generated files.
 std::string case_reference_markdown();
 
 } // namespace shmemctl::bench

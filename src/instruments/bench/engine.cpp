@@ -166,7 +166,7 @@ private:
     return all;
   }
 
-  /// Collective: the limit of the point's GPU links or GPU memory, if it uses GPU memory.
+  /// Collective: the limit of the point's GPU links or GPU memory; none if it is not on GPU memory.
   GpuLimit limit_of_gpus(const Case& body, const Point& point) const {
     if (point.launch.memory != MemoryKind::gpu)
       return {};
@@ -194,10 +194,10 @@ private:
     if (auto limit = link_limit(ports))
       return {std::move(limit), ""};
     return {std::nullopt, "no limit is known for the ports that carried it: the node model does "
-                          "not report the rate of one, or no wire has it"};
+                          "not report the rate of one, or one has no wire"};
   }
 
-  /// For each thread, by name, its largest share of a core on any PE ("host": that measures).
+  /// For each thread, by name, its largest share of a core on any PE ("host": on PEs that measure).
   static std::map<std::string, double> most_cores(const std::vector<PathUse>& uses) {
     std::map<std::string, double> most;
     for (const PathUse& use : uses)
@@ -342,8 +342,8 @@ private:
       findings_.push_back(std::move(finding));
     if (short_points_ > 0)
       findings_.push_back({"bench-short-samples", Severity::warning, subject,
-                           fmt::format("so few iterations are shorter than the clock can tell "
-                                       "well at {}: wrong by up to {:.1f}%",
+                           fmt::format("samples of so few iterations are too short for the clock "
+                                       "at {}: wrong by up to {:.1f}%",
                                        points(short_points_), worst_error_ * 100),
                            "leave -n out, or give a larger one"});
   }

@@ -67,7 +67,7 @@ std::string disturbance(const Interference& found) {
   return join(words, ", ");
 }
 
-/// Ranks PEs to find the one that was disturbed most.
+/// The share of its time that a PE lost to other threads and the hypervisor.
 double badness(const Interference& found) {
   return (found.waited_s.value_or(0) + found.stolen_s.value_or(0)) / std::max(found.wall_s, 1e-9);
 }
@@ -145,8 +145,8 @@ std::optional<Finding> interference_finding(const std::string& subject,
     who += " on CPU " + std::to_string(by_pe[worst].cpu);
   std::string message = who + ": " + disturbance(by_pe[worst]);
   if (disturbed > 1)
-    message += fmt::format("; so {} {} more PE{}", disturbed == 2 ? "was" : "were", disturbed - 1,
-                           disturbed == 2 ? "" : "s");
+    message +=
+        fmt::format("; {} more PE{} disturbed", disturbed - 1, disturbed == 2 ? " was" : "s were");
   return Finding{"bench-interference", Severity::warning, subject, message,
                  "measure on a machine that does nothing else; trust min and p50, not p99 and max"};
 }

@@ -14,7 +14,7 @@
 
 namespace shmemctl::bench {
 
-/// One line of /proc/stat, in clock ticks (1/100 s).
+/// One line of /proc/stat, in clock ticks (usually 1/100 s).
 struct CpuTicks {
   std::uint64_t busy = 0; ///< user, nice, system, irq, softirq
   std::uint64_t idle = 0; ///< idle, iowait

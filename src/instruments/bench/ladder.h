@@ -11,7 +11,7 @@
 
 namespace shmemctl::bench {
 
-/// The cases that `bench --ladder` measures before a MoE dispatch, the plainest first. A path
+/// The cases that `bench --ladder` measures before MoE calls, the plainest first. A path
 /// supports at most one of memcpy and RDMA writes by verbs; the other row is skipped with its
 /// reason.
 std::vector<std::string> ladder_cases(Initiator initiator);
@@ -22,8 +22,8 @@ struct Rung {
   double GBps = 0;
 };
 
-/// The link's rate, if the rows are compared with one and not with a memcpy; then the rows with a
-/// bandwidth, in the order of `rows`. For MoE rows, the rate is that of the bytes which leave a PE.
+/// First, if a row's limit is a link (not a memcpy or the call without the proxy), the link's rate;
+/// then each row's bandwidth, if it has one, in order: of MoE rows, for the bytes that leave a PE.
 /// @param rows rows of one size
 std::vector<Rung> rungs_of(const std::vector<ResultRow>& rows);
 

@@ -40,7 +40,7 @@ struct LaunchRules {
   std::vector<CallScope>
       scopes; ///< scopes of the kernel, its default first; empty: the case has no kernel of ours
   /// If true, one thread, warp or block makes all calls, one after another. If false, each thread,
-  /// warp or block of the grid makes its own calls.
+  /// warp or block of the grid makes its own calls or, in collectives, its part of each call.
   bool one_caller = true;
   int ctas = 1;      ///< default number of blocks
   int threads = 128; ///< default threads of a block, if the scope does not decide it

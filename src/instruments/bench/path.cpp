@@ -13,7 +13,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-constexpr const char* kernels_name = "gpu"; // the name of kernels in bringup's connections
+constexpr const char* kernels_name = "gpu"; // the name of kernels, as in bringup's connections
 
 /// The transport that serves a PE's host memory; nullptr if none does.
 const Transport* transport_to(const Runtime& runtime, int pe) {
@@ -163,7 +163,7 @@ std::vector<PortUse> ports_of(const Runtime& runtime, const std::string& carrier
   return ports;
 }
 
-/// A point of the only pair that the points name; nullptr if there is none or there are several.
+/// A point of the only pair that is named; nullptr if none, if several, or for registered buffers.
 const Point* point_of_pair(const std::vector<Point>& points) {
   const Point* found = nullptr;
   for (const Point& point : points) {

@@ -54,7 +54,7 @@ std::vector<PathUse> gather_paths(Runtime& runtime, const PathUse& own);
 RowPath row_path(const Point& point, const Placement& placement, const std::vector<PathUse>& uses);
 
 /// Collective, before the measurement: the expected path of the pair that the points name, in the
-/// form of the row's key "path". NICs are those that the transport uses on the PE that issues
+/// form of the row's key "path". NICs are those that the transport uses on the PEs that issue
 /// operations; mapped memory (shm, p2p) has none. Nothing if no point is of a pair, if the points
 /// are of several pairs, or if buffers are registered, because each point then finds its own path.
 /// @param points the same on all PEs

@@ -1,4 +1,4 @@
-// Pins each PE to a core of its own.
+// Binds the measuring thread of each PE to a CPU (--pin).
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ struct PinState {
   std::uint64_t machine_id = 0;
   CpuSet allowed; ///< CPUs that the thread was allowed to use before pinning
   int numa = -1;  ///< NUMA node on which the PE runs
-  int cpu = -1;   ///< CPU to which it was pinned; -1: not pinned
+  int cpu = -1;   ///< CPU to which it is bound (the first, if by the launcher); -1: not bound
   bool by_launcher = false;
   std::string problem; ///< why it could not be pinned
 };

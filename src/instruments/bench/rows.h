@@ -38,7 +38,7 @@ ResultRow make_row(const PointResult& outcome);
 std::optional<double> total_rate(const std::vector<PeSamples>& samples,
                                  double (*amount_per_operation)(const PeSamples&));
 /// The worst windows of a run: the lowest sum of the PEs' bandwidths in a window, and the longest
-/// time of an operation in a window of any PE. Nothing without windows.
+/// mean time of an operation in a window of any PE. Nothing without windows.
 /// @param window_us PeSamples::window_us of each PE
 /// @param length_s length of a window
 /// @param count windows of the run; `window_us` may have fewer, of which the slower ones were kept

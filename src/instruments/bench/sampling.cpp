@@ -16,7 +16,7 @@ namespace {
 constexpr double rounds_of_duration = 20;
 constexpr double longest_round_s = 1;
 
-/// The longest time that a point is sampled to meet --max-noise.
+/// The longest time for which a point gets further samples to meet --max-noise.
 constexpr double longest_for_noise_s = 15;
 
 /// Replaces every two neighbouring samples by their mean, one sample of twice the length.
@@ -183,7 +183,7 @@ void run_untimed(Sampler& sampler, std::uint64_t iterations, std::uint64_t batch
 namespace {
 
 /// Collective: takes plan.samples more samples at a time until the median of each PE is known well
-/// enough.
+/// enough, or longest_for_noise_s have passed.
 void sample_until_quiet(Sampler& sampler, JobMemory& job, SamplePlan& plan, double max_noise,
                         Series& series, const PeSamples& samples,
                         const SamplingProgress& progress) {
@@ -279,7 +279,7 @@ constexpr double longest_warm_up_s = 5;
 /// Samples are not made longer than this share of a point's time to hide unequal starts.
 constexpr double shortest_share = 1.0 / 50;
 constexpr double min_samples = 5;
-/// -n operations are split into at least this many samples, if there are enough operations, because
+/// -n iterations are split into at least this many samples, if there are enough iterations, because
 /// a single sample has no spread.
 constexpr std::uint64_t fewest_of_n = 20;
 /// More samples do not improve p99; the rest of the memory is for long runs.
@@ -351,7 +351,7 @@ private:
     return {-agreed[0], agreed[1], agreed[2], agreed[3] > 0};
   }
 
-  /// Multiplies the batch by powers of two, so that the lengths of runs vary less.
+  /// Multiplies the batch by a power of two, so that the lengths of runs vary less.
   bool enlarge(const Group& group) {
     if (group.shortest_ns >= target_ns_ || plan_.batch >= largest_batch)
       return false;
@@ -375,8 +375,8 @@ private:
     return group;
   }
 
-  /// Repeats samples until their times settle, because the first ones meet cold caches and unmapped
-  /// pages.
+  /// Repeats samples until their times settle or the time for warm-up is over, because the first
+  /// ones meet cold caches and unmapped pages.
   Group settle(Group group) {
     const double longest_ns = std::min(warm_up_share * point_s(), longest_warm_up_s) * 1e9;
     double previous_ns = 0;

@@ -57,9 +57,9 @@ struct SamplePlan {
   double wall_ns = 0; ///< time of one sample including its barriers and reference
   bool with_reference = false;
   bool measured = true; ///< whether any PE measures
-  /// A sample that is shorter than this is wrong by more than 0.25 %, because of the clock's error.
+  /// A run that is shorter than this is wrong by more than 0.25 %, because of the clock's error.
   double shortest_ns = 0;
-  double sample_ns = 0; ///< time of a sample on the PE whose samples are shortest
+  double sample_ns = 0; ///< time of a run on the PE whose runs are shortest
   /// With Effort::max_noise: the remaining error of p50, on the PE where it is largest.
   double noise = 0;
   /// With Effort::duration_s: length of a window (PeSamples::window_us), which has whole samples.
@@ -76,11 +76,11 @@ inline constexpr double lengths_of_timer_error = 400;
 /// is then 1 % at most, and usually far less.
 inline constexpr double lengths_of_start_skew = 100;
 
-/// Called between the samples of a long run, on every PE, about once a second: "3 of 10 s".
+/// Called on every PE between samples or untimed iterations, to show progress: "3 of 10 s".
 using SamplingProgress = std::function<void(const std::string& how_far)>;
 
-/// Collective: warms the case up until its times settle (or for effort.warmup iterations), and
-/// determines how many iterations make one sample.
+/// Collective: warms the case up until its times settle, at most for a quarter of the point's time
+/// (or for effort.warmup iterations), and determines how many iterations make one sample.
 /// @param batch_multiple Case::batch_multiple()
 SamplePlan calibrate(Sampler& sampler, JobMemory& job, const TimerQuality& timer,
                      const Effort& effort, std::uint64_t batch_multiple,

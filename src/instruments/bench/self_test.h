@@ -10,7 +10,7 @@
 namespace shmemctl::bench {
 
 struct SelfTestRow {
-  std::string what; ///< "latency of a put", "bandwidth", "offset of a wrong byte on PE 1"
+  std::string what; ///< "latency of a put", "offset of a wrong byte on PE 1"
   std::string unit;
   double injected = 0;
   std::optional<double> reported; ///< nothing: the engine did not report it

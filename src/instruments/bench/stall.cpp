@@ -41,7 +41,7 @@ Finding stall_finding(const std::string& subject, const Stall& stall, const std:
   std::string message =
       fmt::format("sample {} of {} took {}, where 9 of 10 take at most {}: {} stood still",
                   stall.sample + 1, stall.samples, time_text(stall.longest_s),
-                  time_text(stall.usual_s), path.empty() ? "a PE or what joins them" : path);
+                  time_text(stall.usual_s), path.empty() ? "a PE or the network" : path);
   if (!meanwhile.empty())
     message += "; " + meanwhile;
   return {"bench-stall", Severity::warning, subject, message,

@@ -18,7 +18,7 @@ struct Stall {
   double longest_s = 0, usual_s = 0;
 };
 
-/// Finds a sample that takes 20 times as long as 90 % of the others need, and half a second longer.
+/// The longest sample, if it takes 20 times the 90th percentile of the others, and 0.5 s longer.
 /// The factor alone would report every late wake-up on a busy machine: a scheduler takes a core
 /// away for milliseconds, a loaded virtual machine for up to some hundred. Half a second is the
 /// least that a link failure, a stopped PE, or two lost TCP packets in a row take (200 ms and then

@@ -96,7 +96,7 @@ std::vector<std::size_t> listed_sizes(const CaseInfo& info, const std::vector<st
         words.push_back(std::to_string(one));
       throw refused(
           info, "it supports " + join(words, ", ") + " bytes only, not " + format_size_bytes(size),
-          "pass some of --sizes " + join(words, ",") + ", or omit the case");
+          "pass --sizes with some of " + join(words, ",") + ", or omit the case");
     }
     if (size % element != 0)
       throw refused(info,
@@ -160,7 +160,7 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
               std::to_string(max_points) + " sizes",
           sweep.step_bytes > 0 ? "omit -i, or pass a larger -i" : "pass a larger -f, such as 2");
   };
-  // For small sizes, one multiplication may add less than one element.
+  // For small sizes, one multiplication may add less than one byte.
   auto next = static_cast<double>(first);
   while (next < static_cast<double>(last)) {
     add(next);

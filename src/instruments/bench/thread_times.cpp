@@ -7,8 +7,8 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// Whether a thread with that name moves data for PEs; other threads wait for signals, deadlines
-/// and lost PEs.
+/// Whether a thread with that name moves data for PEs; all others (watchdog, bootstrap, progress
+/// line and so on) are left out.
 bool serves(const std::string& name) {
   for (const char* known : {"proxy", "libfabric", "ucx", "ibrc", "staged", "emulated-mlx5"})
     if (starts_with(name, known))

@@ -13,8 +13,8 @@ namespace shmemctl::bench {
 inline constexpr const char* measuring_thread = "host";
 
 /// The CPU time of each thread so far, in ns, by name: the calling thread, the proxy's ("proxy",
-/// "proxy 1") and those of transports ("libfabric", "ucx", "ibrc", "staged", "emulated-mlx5").
-/// Threads with the same name are added up. Missing: threads whose time the kernel does not report.
+/// "proxy 1"), the transports' ("libfabric", "ucx", "ibrc", "staged agent", "emulated-mlx5").
+/// Threads with the same name are added up. Missing: other threads, and times that are not known.
 std::map<std::string, std::uint64_t> thread_run_ns(const Sysroot& sysroot);
 
 /// The share of one core that each thread used between two readings of thread_run_ns().

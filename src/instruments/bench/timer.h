@@ -1,4 +1,4 @@
-// The clock of all measurements, and its accuracy.
+// The engine's clock, and its accuracy. (Kernels and streams are timed by clocks of the GPU.)
 #pragma once
 
 #include <cstdint>

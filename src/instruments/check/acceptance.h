@@ -36,8 +36,8 @@ bool nothing_to_check(const Node& node);
 Finding nothing_to_check_finding();
 
 /// Adds what the job reported (phases, results, measurement, findings) and its verdict to `report`.
-/// A job that crashed, hung, verified nothing or wrote an invalid report leads to an error finding
-/// `check-<id>` with the job's first error line and fix. Returns the job's report.
+/// A job that crashed, hung, verified nothing or wrote an invalid report, without an error finding
+/// of its own, gets one: `check-<id>`, with its first error line and fix. Returns the job's report.
 Report absorb(const JobItem& item, const ChildResult& child, Report& report);
 
 /// Adds the verdict of a part that ran in this process. `findings` are the findings that it added.

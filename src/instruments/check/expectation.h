@@ -49,9 +49,9 @@ struct Expectation {
 /// @param host result of host_json()
 std::string record_expectation(const Node& node, const nlohmann::json& host);
 
-/// Throws Error (usage) that names the place in the file: not JSON, a newer format, an unknown key
-/// (with the nearest known one), a value of the wrong type or out of range, a `count` above 1 for a
-/// device with a name or PCI address.
+/// Throws Error (usage) that names the place in the file: not JSON, no format or a newer one, an
+/// unknown key (with the nearest known one), a value of the wrong type or out of range, a `count`
+/// above 1 for a device with a name or PCI address.
 /// @param file name of the file, for the message
 Expectation parse_expectation(const std::string& text, const std::string& file);
 
@@ -61,8 +61,8 @@ Expectation parse_expectation(const std::string& text, const std::string& file);
 ///   be read here; one finding for all differences of a device
 /// - expected-extra (warning): GPUs or RDMA NICs that are not expected, if the file has a list of
 ///   their kind
-/// A device with a name or PCI address is identified by it, first by the name. Others are counted,
-/// beginning with those that match.
+/// A device is identified by its name or, if it has none here, by its PCI address. Devices with
+/// neither are counted, beginning with those that match.
 Findings compare_with_expectation(const Expectation& expectation, const Node& node,
                                   const nlohmann::json& host);
 

@@ -21,7 +21,7 @@ std::vector<ResultRow> link_rows(const Node& node, const cuda::LinkSurvey& surve
 ///   declared distance (NV18, PIX, ...); each direction is a pair
 /// - gpu-link-below-declared (warning): other pairs below declared_link_share of the rate of the
 ///   NVLink that joins them by the node model, if the model knows it
-/// - gpu-p2p-unavailable (error): NVLink joins the pair, but the driver refuses copies
+/// - gpu-p2p-unavailable (error): NVLink joins the pair, but the driver refuses peer access
 /// - gpu-link-corrupt (error): a copy after which the target had other bytes than the source
 /// - gpu-link-unmeasured (warning): some or all pairs could not be measured
 Findings judge_links(const Node& node, const cuda::LinkSurvey& survey);

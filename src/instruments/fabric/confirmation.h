@@ -35,8 +35,8 @@ SecondMeasurement plan_second_measurement(const std::vector<Endpoint>& endpoints
 
 /// Returns the suspects that are slow in the second measurement too, with its values added, and,
 /// unchanged, those of which it has no values; in the order of `suspects`. The median of a
-/// suspect's checks is compared with that of the controls on their rails or, with fewer than three
-/// control values, with the usual value of the first measurement.
+/// suspect's checks is compared with that of the controls on their rails (for a rail: of all; for a
+/// pair: corrected by `explained`); with fewer than three control values, with Suspect::peers.
 /// @param figures of all rounds, both directions of each pair
 std::vector<Suspect> still_slow(const std::vector<Endpoint>& endpoints,
                                 const std::vector<Suspect>& suspects, const SecondMeasurement& plan,
@@ -46,7 +46,7 @@ std::vector<Suspect> still_slow(const std::vector<Endpoint>& endpoints,
 using Measure = std::function<std::vector<PairFigure>(const std::vector<Round>& rounds)>;
 
 struct Confirmed {
-  /// Slow in every second measurement that measured them, the slowest first.
+  /// Slow in every second measurement that measured them, in the order of the suspects.
   std::vector<Suspect> slow;
   /// Suspects that in a second measurement were as fast as others.
   std::vector<Suspect> transient;

@@ -20,8 +20,8 @@ struct PairFigure {
   float latency_us = not_measured;
   /// Standard error of ln(GBps), from repetitions.
   float noise = not_measured;
-  float latency_noise = not_measured;
-  float resent = not_measured; ///< share of TCP segments that were retransmitted meanwhile
+  float latency_noise = not_measured; ///< standard error of ln(latency_us)
+  float resent = not_measured;        ///< share of TCP segments that were retransmitted meanwhile
 };
 
 enum class Metric { bandwidth, latency };
@@ -45,8 +45,8 @@ struct Suspect {
   std::vector<int> hosts;       ///< one host; for a pair two; for a group several; for a rail none
   int rail = -1;                ///< the number of the slow rail, or the rail of the slow NIC
   int source = -1, target = -1; ///< PEs of a slow pair
-  /// `times`: how many times slower than its peers. `value` and `peers`: the medians of the part
-  /// and of its peers, in the metric's unit.
+  /// `times`: how many times slower than its peers. `value`, `peers`: the medians of the part and
+  /// of its peers (for a pair: its own value and the expected one), in the metric's unit.
   double times = 1;
   double value = 0, peers = 0;
   /// For a pair: how many times slower than a pair of sound hosts it should be because of its

@@ -33,8 +33,8 @@ JobMap map_of(const Placement& placement) {
     networks.emplace(host.machine_id, host.network_namespace);
   }
   job.own_counters = networks.size() == job.hosts.size();
-  // Machines that share a name are named as in the hotspots of the job (job_hosts()),
-  // whose signs are looked up by name.
+  // Machines that share a name are named as in the hotspots of the job (job_hosts()), where the
+  // counters of a suspect's hosts are looked up by name.
   for (std::size_t node = 0; node < job.hosts.size(); ++node)
     if (hosts_of_name[job.hosts[node]] > 1)
       job.hosts[node] += job.own_counters

@@ -39,7 +39,7 @@ struct JobMap {
 /// Builds the map without NICs and transports.
 JobMap map_of(const Placement& placement);
 
-/// A part that was slow in every second measurement.
+/// A part that was slow in every second measurement that measured it.
 struct Verdict {
   Suspect suspect;
   int runs = 1; ///< number of runs (of Result::runs) that named it
@@ -50,7 +50,7 @@ struct LossVerdict {
   int runs = 1; ///< number of runs (of Result::runs) that named it
 };
 
-/// The rates of the PEs under a pattern, in the last run.
+/// The rates of the PEs under a pattern, in its last measurement.
 struct PatternResult {
   Pattern pattern = Pattern::incast;
   std::vector<PatternRate> rates;

@@ -305,7 +305,7 @@ std::string fix_of(const Suspect& suspect, const Result& result) {
         result.job.hosts[at(suspect.hosts.front())]);
   case Part::pair:
     return fmt::format("look at the path between {} and {}: links between their switches, routes "
-                       "(ibtracert, traceroute); both are as fast as others to other hosts",
+                       "(ibtracert, traceroute); both are faster with other hosts",
                        host_of(result, suspect.source), host_of(result, suspect.target));
   }
   return "";
@@ -343,7 +343,7 @@ std::optional<Resent> resent_of(const Suspect& suspect, const Result& result) {
   return Resent{own / n_own, others / n_others};
 }
 
-/// The counter signs of the suspect's hosts or, if the suspect is a NIC, of that NIC.
+/// Violated counter rules (hotspots.signs) with that finding, of the suspect's hosts or its NIC.
 std::vector<const json*> signs_of(const Suspect& suspect, const Result& result,
                                   const json& hotspots, const char* finding) {
   std::vector<const json*> signs;
@@ -396,7 +396,7 @@ Finding finding_of(const LossVerdict& verdict, const Result& result) {
                       host)};
 }
 
-/// Whether a finding about a slow part of this host reports the loss already.
+/// Whether this host, its group or a NIC of it has a finding about its bandwidth, which suffices.
 bool is_said(const LossVerdict& verdict, const std::vector<Verdict>& slow) {
   return std::any_of(slow.begin(), slow.end(), [&](const Verdict& other) {
     const std::vector<int>& hosts = other.suspect.hosts;
@@ -465,8 +465,8 @@ Findings findings_of(const Result& result, const json& hotspots) {
           {"fabric-corrupt", Severity::error,
            fmt::format("{} -> {} (PE {} -> PE {})", host_of(result, pair.source),
                        host_of(result, pair.target), pair.source, pair.target),
-           fmt::format("what PE {} put did not arrive unchanged at PE {}; {} of such pairs",
-                       pair.source, pair.target, counted(result.corrupt.size(), "pair")),
+           fmt::format("what PE {} put did not arrive unchanged at PE {}; {} in all", pair.source,
+                       pair.target, counted(result.corrupt.size(), "pair")),
            "verify these pairs byte by byte: shmemctl bringup"});
   for (const Verdict& verdict : result.slow)
     if (!is_said(verdict, result.slow))
@@ -478,7 +478,7 @@ Findings findings_of(const Result& result, const json& hotspots) {
     findings.push_back(
         {"fabric-slow-under-load", Severity::warning,
          fmt::format("{} (PE {})", host_of(result, slow.pe), slow.pe),
-         fmt::format("{}: PE {} on {} {} {} GB/s, its peers {} (median), twice",
+         fmt::format("{}: PE {} on {} {} {} GB/s, its peers {} (median), in both measurements",
                      to_string(slow.pattern), slow.pe, host_of(result, slow.pe),
                      slow.pattern == Pattern::incast ? "receives" : "sends",
                      view::decimal(slow.GBps, 3), view::decimal(slow.peers_GBps, 3)),

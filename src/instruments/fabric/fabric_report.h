@@ -36,7 +36,7 @@ Cause cause_of(const Suspect& suspect, const Result& result, const nlohmann::jso
 Findings findings_of(const Result& result, const nlohmann::json& hotspots);
 
 /// A summary: "4 hosts, 2 rails: 24 ordered pairs in 3 rounds of disjoint pairs, ...", the usual
-/// values, and the slowest NICs.
+/// values, and a table of the NICs (of more than 32 rows, the slowest).
 std::string summary_of(const Result& result, const TextStyle& style);
 
 } // namespace shmemctl::fabric

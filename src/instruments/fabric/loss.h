@@ -1,4 +1,4 @@
-// Finds hosts whose cable loses packets, from the share of TCP segments that are retransmitted,
+// Finds hosts at which packets are lost, from the share of TCP segments that are retransmitted,
 // whether or not the loss reduces the bandwidth.
 #pragma once
 

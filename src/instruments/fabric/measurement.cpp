@@ -21,7 +21,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t alignment_bytes = 4096;
-/// The first and the last word of each block of this size identify the part and the round.
+/// The first and the last word of each block of this size identify sender, part and round.
 constexpr std::size_t stamped_bytes = std::size_t{64} << 10;
 /// A batch takes about this share of a slot, so that a slot contains several batches.
 constexpr double batch_share = 0.125;
@@ -29,8 +29,8 @@ constexpr std::size_t min_batches = 2, max_batches = 4096;
 /// Duration of the flows of a pattern, in slots: many concurrent flows need longer than a single
 /// one to reach their rates.
 constexpr double slots_of_flow = 4;
-/// FAULT=slow:PE:fabric: each batch takes this many times as long, and is delayed by at least
-/// `slow_at_least`.
+/// FAULT=slow:PE:fabric (or fabric-PARTNER, towards this PE only): each batch takes this many times
+/// as long, and is delayed by at least `slow_at_least`.
 constexpr int slow_times = 20;
 constexpr std::chrono::milliseconds slow_at_least{200};
 

@@ -41,8 +41,8 @@ private:
   std::byte* address_ = nullptr;
 };
 
-/// Every PE has one, constructed with the same arguments. All functions are collective, throw Error
-/// (a PE was lost, a deadline passed), and leave all PEs in step.
+/// Every PE has one, constructed with the same arguments. Functions that measure are collective,
+/// throw Error (a PE was lost, a deadline passed), and leave all PEs in step.
 class Measurement {
 public:
   /// Reports progress; called on every PE before each round.

@@ -59,8 +59,8 @@ std::size_t Schedule::pairs() const {
 namespace {
 
 constexpr double longest_slot_s = 0.05, longest_quick_slot_s = 0.01, shortest_slot_s = 0.0005;
-/// Share of the budget for slots; the rest is for synchronisation, verification and second
-/// measurements.
+/// Share of the budget for slots and latency parts; the rest is for synchronisation, verification
+/// and second measurements.
 constexpr double share_for_slots = 0.75;
 /// Several passes are made only in small jobs: all passes together take no longer than this.
 constexpr double repetition_s = 10, quick_repetition_s = 2;

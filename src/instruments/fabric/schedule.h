@@ -49,7 +49,7 @@ private:
 
 /// How long one pair is measured. A round has three parts: puts in one direction, puts in the other
 /// direction, latency in both directions. Each bandwidth part takes one slot, the latency part
-/// takes less.
+/// at most one.
 struct Effort {
   double slot_s = 0;             ///< duration of one bandwidth part
   int passes = 1;                ///< passes over the whole schedule; the median over them counts

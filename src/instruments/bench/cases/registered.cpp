@@ -13,7 +13,7 @@ namespace shmemctl::bench {
 namespace {
 
 /// @tparam pulls whether the data comes from the peer
-/// @tparam one_slot for latencies: all operations use one slot, and there is no reference
+/// @tparam one_slot for latencies: one slot for all operations to a peer, and no reference
 template <bool pulls, bool one_slot>
 class RegisteredTransfer final : public Case {
 public:

@@ -23,7 +23,7 @@ public:
   std::vector<std::string> allgather(const std::string& own) override {
     return runtime_.gather_text(own);
   }
-  /// Sends all texts to all PEs: there are few, since only a pair of PEs has any.
+  /// Sends all texts to all PEs: there are few, since each PE has texts for at most one other PE.
   std::vector<std::string> alltoall(const std::vector<std::string>& to_each) override {
     const std::vector<std::vector<std::string>> all =
         runtime_.gather_values(to_each, connection_data);

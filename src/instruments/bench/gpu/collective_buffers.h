@@ -43,7 +43,7 @@ struct CollectiveBuffers {
     return kernel == CollectiveKernel::alltoallv && (from + to) % 2 == 1 ? (size_bytes + 1) / 2
                                                                          : size_bytes;
   }
-  /// The bytes that this PE contributes, each counted once.
+  /// The bytes that a PE contributes, each counted once.
   std::uint64_t payload_bytes(int pe) const;
   LeastTraffic min_traffic(const std::vector<int>& gpu_of_pe) const;
   /// The lists of that PE for alltoallv, each by receiver: sizes, offsets in the source, offsets in

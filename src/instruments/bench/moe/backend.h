@@ -73,7 +73,7 @@ public:
   virtual std::vector<MemoryUse> memory() const = 0;
   /// What Times::total_us includes, and which clock measures it; for the user.
   virtual std::string window() const = 0;
-  /// Fills all memory that dispatch and combine write with a pattern that no row contains. Not
+  /// Fills the memory in which rows and results arrive with a pattern that no row contains. Not
   /// timed; a barrier must follow.
   virtual void poison() = 0;
   /// As poison(), for the memory of the plan, if that is separate from the rows. Called before a
@@ -104,7 +104,7 @@ public:
   /// The ranks that this rank has masked, in ascending order. Nothing is sent to them or used from
   /// them, and verification expects neither their rows nor their outputs.
   virtual std::vector<std::int32_t> masked() { return {}; }
-  /// Corrupts a byte of the received data, to test the verification.
+  /// Corrupts a received row and a combined token, to test the verification.
   virtual void corrupt() = 0;
 
   /// Sets the launch settings of all later calls; the same on all ranks. cannot_use() must accept

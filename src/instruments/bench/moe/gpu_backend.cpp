@@ -204,7 +204,7 @@ void GpuBackend::read_masked_ranks() {
   if (masked == masked_)
     return;
   if (setup_.rank_timeout_us <= 0)
-    throw Error(ExitCode::deadline, "low-latency dispatch",
+    throw Error(ExitCode::deadline, "low-latency call",
                 fmt::format("receive from PE {}", masked.front()),
                 fmt::format("PE {} has masked it after a timeout", me_),
                 fmt::format("check the output of PE {}, or {}", masked.front(), raise_timeout()));
@@ -295,8 +295,8 @@ std::optional<std::string> GpuBackend::wrong_records(const RowSource* rows,
   return std::nullopt;
 }
 
-/// Checks the memory after the received rows; in high-throughput mode there are no gaps between
-/// rows.
+/// High throughput: checks the memory after the received rows, which have no gaps between them, and
+/// the places of own rows, which stay empty with in_place.
 void GpuBackend::check_after_rows() {
   const std::int64_t rows = rows_of(row_counts_.data(), setup_.shape.n_ranks, me_);
   check_untouched(memory_ + layout_.exchange.rows.offset +
@@ -305,7 +305,7 @@ void GpuBackend::check_after_rows() {
   check_untouched(memory_ + layout_.exchange.records.offset + rows * record_.bytes(),
                   end_of(layout_.exchange.records));
   each_source([&](std::int32_t, const Received& received) {
-    if (received.by_token != nullptr) // its rows are packed by expert, in another place
+    if (received.by_token != nullptr) // in_place: these rows stay in the tokens' memory
       check_untouched(received.rows, received.rows + std::int64_t{received.count} *
                                                          setup_.shape.value_bytes(setup_.format));
   });

@@ -17,7 +17,7 @@ struct Mutation {
   enum class Kind {
     none,
     swapped_rows,  ///< two rows are swapped
-    skipped_chunk, ///< the last part of a row's values is not sent
+    skipped_chunk, ///< the last quarter of a row's payload is not sent, once
     early_signal,  ///< the signal is sent before its rows, which wait for `gate`
     no_fence,      ///< rows and signals are not ordered
     lost_row       ///< the first row of each dispatch is not sent
@@ -46,7 +46,7 @@ public:
   std::string name() const override { return "host"; }
   std::vector<MemoryUse> memory() const override { return layout_.uses; }
   std::string window() const override {
-    return "from the call's begin until its result may be used, by the host's steady clock";
+    return "from the call's start until its result may be used, by the host's steady clock";
   }
   void corrupt() override;
   std::vector<std::int32_t> masked() override {
@@ -122,8 +122,8 @@ protected:
     return combined_weights_.data() +
            static_cast<std::size_t>(token) * static_cast<std::size_t>(setup_.shape.top_k);
   }
-  /// Whether that token exists. A row that has not arrived may name any rank or token; nothing is
-  /// returned for it, and verification reports what is wrong.
+  /// Whether the rank and the token are in range. A row that has not arrived may name any; nothing
+  /// is returned for it, and verification reports what is wrong.
   bool is_token(RowSource source) const {
     return source.rank >= 0 && source.rank < setup_.shape.n_ranks && source.token >= 0 &&
            source.token < setup_.shape.max_tokens;

@@ -253,7 +253,7 @@ void HighThroughput::forward(Times& times) {
       [&](std::int32_t node) {
         return has_come(load(words(layout_.signals.relayed) + node), epoch_);
       },
-      "dispatch: rows to hand on", times);
+      "dispatch: rows to forward", times);
   for (const std::int32_t rail : rails_)
     forward_from(node_of(rail, setup_.node_ranks));
 }

@@ -81,15 +81,15 @@ HostLayout::HostLayout(const Setup& setup) {
   receive =
       add.rows("received rows", high ? "ranks * max_tokens * row" : "2 * ranks * max_tokens * row",
                (high ? 1 : 2) * ranks * tokens, row);
-  relay = add.rows("rows to hand on", "nodes * max_tokens * row", relays ? nodes * tokens : 0, row);
+  relay = add.rows("rows to forward", "nodes * max_tokens * row", relays ? nodes * tokens : 0, row);
   packed_rows = max_packed(setup);
-  packed = add.rows("rows packed by expert", "choices of this rank's experts, aligned * row",
+  packed = add.rows("rows packed by expert", "max choices of a rank's experts, aligned * row",
                     packed_rows, row);
   result_rows = std::max(max_results(setup), packed_rows);
   results =
       add.rows("experts' results",
                setup.by_expert                      ? "packed rows * hidden * 2"
-               : setup.combine == Combine::weighted ? "choices of this rank's experts * hidden * 2"
+               : setup.combine == Combine::weighted ? "max choices of a rank's experts * hidden * 2"
                                                     : "ranks * max_tokens * " + value_words,
                result_rows, value_row);
   const std::size_t per_token = setup.combine == Combine::weighted ? as_size(shape.top_k) : ranks;

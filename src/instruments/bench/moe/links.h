@@ -76,7 +76,7 @@ struct Links {
   std::vector<GpuLinks> gpus; ///< empty: rows do not use GPU links, or the links are not known
   std::string unmeasured;     ///< why limits of `gpus` come from the model; "" if they do not
   std::vector<NicUse> nics;
-  std::vector<NvlinkUse> nvlinks; ///< NVLinks of all GPUs of the job; empty if kernels move nothing
+  std::vector<NvlinkUse> nvlinks;        ///< NVLinks of the job's GPUs; empty for the host backend
   std::optional<bench::LinkLimit> ports; ///< limit of all `nics` together
   std::vector<std::uint64_t> machine_of; ///< by rank
   std::vector<std::string> transports;   ///< transports that carry rows between ranks; sorted
@@ -114,7 +114,7 @@ std::string links_text(const Links& links, const Traffic& dispatch, const Traffi
                        const std::optional<CallCount>& calls);
 
 /// Whether kernels' rows go from GPU to GPU by loads and stores. They do not if the heap is in host
-/// memory, or if a PE is reached through a network.
+/// memory, or if a PE's memory is not mapped.
 bool rows_stay_on_gpu_links(Runtime& runtime);
 
 /// Records from construction to end() what the transports move and what NVLinks count. Each PE

@@ -20,7 +20,7 @@ namespace shmemctl::moe {
 struct Point {
   const Setup& setup;
   std::string backend;
-  std::string routing; ///< "uniform", or the file's name
+  std::string routing; ///< a kind, such as "uniform", or the file's name
   std::int32_t tokens = 0;
   std::vector<MemoryUse> memory;
   const PointResult& result;
@@ -38,8 +38,8 @@ struct Point {
   std::optional<std::pair<int, double>> straggler = {};
   std::optional<int> absent = {}; ///< as in Effort
   bool recorded = false;          ///< whether the routing comes from a file
-  /// PEs share CPUs (`bench-oversubscribed`). Then ranks wait for the time slices of others, and no
-  /// rank is reported as slow except the straggler.
+  /// PEs share CPUs (`bench-oversubscribed`). Then ranks wait for the time slices of others, and
+  /// nothing is reported as slow except the straggler.
   std::optional<Finding> oversubscribed = {};
   /// Other threads used a PE's CPU for much of the time (`bench-interference`). The consequence is
   /// the same as for `oversubscribed`.
@@ -51,7 +51,7 @@ struct Point {
 /// What the wait matrices of an operation show to be slow.
 std::vector<WaitVerdict> verdicts_of(const Point& point, const OperationResult& result);
 
-/// The rows of each operation: total time, its parts, the first call, and the period of the chain.
+/// The rows of each operation (total time, its parts, its phases, the first call) and of the chain.
 std::vector<ResultRow> rows_of(const Point& point);
 /// An item of the report's key "moe": routing, memory, traffic, wait matrices and verdicts,
 /// settings, and the settings that were tried.

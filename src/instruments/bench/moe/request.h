@@ -18,7 +18,7 @@ struct Request {
   std::int32_t masked_percent = 0;
   bool uneven = false, fewer_by_rank = false;
   std::string mode = "ht", dtype = "bf16", scales = "float", combine = "weighted";
-  std::string layout = "source"; ///< ll: order of received rows; or "expert"
+  std::string layout = "source"; ///< ll: order of received rows: "source" or "expert"
   double rank_timeout_us = 0;    ///< ll: time until a rank is masked; 0: never
   bool combined_weights = false; ///< ht: combine also returns top-k weights
   bool bias = false;
@@ -38,7 +38,7 @@ struct PointRequest {
 
 /// Returns every point of the sweep. All are checked, so that a bad one ends the run before
 /// anything is measured. Throws Error (usage).
-/// @param recorded content of the file if `from_file()`; it defines ranks, experts and top-k
+/// @param recorded content of the file if `from_file()`; it defines ranks, experts, top-k, tokens
 /// @param node_ranks ranks per node, if all nodes have the same number
 /// @param ranks_known false before there is a job. Then what depends on the number of ranks is not
 /// checked, since a value that is wrong for one rank may be right for the job

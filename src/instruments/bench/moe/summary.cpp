@@ -86,8 +86,8 @@ std::optional<Bound> by_routing(const Point& point) {
     return std::nullopt;
   return Bound{fmt::format("the routing: PE {} receives {:.1f} times the mean",
                            most - received.begin(), times),
-               "place the popular experts apart, or several times; shmemctl sim shows what that "
-               "changes"};
+               "spread the popular experts over PEs, or replicate them; shmemctl sim shows what "
+               "that changes"};
 }
 
 /// The exchange of counts, if it takes most of a high-throughput dispatch.

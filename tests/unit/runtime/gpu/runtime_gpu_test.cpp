@@ -163,7 +163,7 @@ TEST_P(GpuRuntimeTest, LinksAreNotMeasuredWithoutNeed) {
   };
   const std::string of_host = "the heap is memory of the host";
   const bool host = kind() == "host";
-  say({{"SHMEMCTL_DEVICE_PATH", "proxy"}}, host ? of_host : "a PE is reached by a network", 0);
+  say({{"SHMEMCTL_DEVICE_PATH", "proxy"}}, host ? of_host : "a PE's GPU memory is not mapped", 0);
   say({}, host ? of_host : "the heap has no room for it", std::size_t{50} << 20);
 }
 
