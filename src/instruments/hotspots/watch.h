@@ -49,7 +49,7 @@ private:
   double first_s_ = 0, last_all_s_ = 0, cpu_s_ = 0;
 };
 
-/// Samples at that interval until `done`, which is called after each pause, returns true.
+/// Samples at that interval until `done`, called before each pause and sample, returns true.
 /// @param pause waits for at most this many seconds
 /// @param tick  called after each sample
 void sample_until(HotspotWatch& watch, double interval_s, const std::function<bool()>& done,

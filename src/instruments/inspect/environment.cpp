@@ -59,7 +59,7 @@ constexpr Range ranges[] = {
 /// Two settings of which one cancels the effect of the other.
 struct Contradiction {
   const char* first;
-  const char* first_value; ///< "*": not empty; "on": not empty, 0, n, no, f, false, off; or a word
+  const char* first_value; ///< "*": not empty; "on": not is_off(); else a word, in lower case
   const char* second;
   const char* second_value;
   const char* effect;
