@@ -1,4 +1,4 @@
-// Checks of limits, daemons and containers.
+// Checks of kernel, CPUs, limits, daemons and containers.
 #include <fmt/format.h>
 #include <map>
 

@@ -36,7 +36,7 @@ public:
   /// Only after begin_interval().
   const NodeTotals& interval() const { return *interval_; }
   int samples() const { return samples_; }
-  /// CPU time of the samples as a share of the time since the first.
+  /// CPU time of the samples after the first one as a share of the time since that one.
   std::optional<double> core_share() const;
   std::size_t counters() const { return sampler_.counters(); }
 

@@ -56,7 +56,7 @@ constexpr Range ranges[] = {
     {"UCX_IB_TRAFFIC_CLASS", 0, 255, ""},
 };
 
-/// Two settings of which one cancels the effect of the other.
+/// Two settings of which one cancels the effect of the other, or a part of it.
 struct Contradiction {
   const char* first;
   const char* first_value; ///< "*": not empty; "on": not is_off(); else a word, in lower case
