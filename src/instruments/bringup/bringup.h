@@ -24,8 +24,8 @@ std::string phases_message(const std::vector<PhaseTime>& times);
 std::vector<TransportReach> gather_reach(Runtime& runtime);
 
 /// Collective: returns on PE 0 what the PEs' GPUs are and which PEs their kernels reach; empty
-/// elsewhere, since it has a row for each pair of PEs. If the job uses no GPUs, it has only the
-/// reason, if the node has NVIDIA GPUs, or nothing.
+/// elsewhere, since it has a row for each pair of PEs. If the job uses no GPUs: only the reason, on
+/// every PE whose node has NVIDIA GPUs; nothing on others.
 GpuSummary gather_gpus(Runtime& runtime);
 
 /// Called before each round of each transport, and once before the kernels (transport "gpu").

@@ -41,8 +41,8 @@ ResultRow verified_row(const BringupVerdict& verdict, int transport, PairOp op) 
   row.verified = bad.empty() ? Verified::passed : Verified::failed;
   row.status = bad.empty() ? RowStatus::pass : RowStatus::fail;
   row.reason = bad.empty() ? counted(count, "pair")
-                           : fmt::format("{} of {} got wrong data: {}", bad.size(),
-                                         counted(count, "pair"), pair_list(bad));
+                           : fmt::format("{} of {} failed: {}", bad.size(), counted(count, "pair"),
+                                         pair_list(bad));
   return row;
 }
 
@@ -94,7 +94,7 @@ void add_corrupt(const BringupVerdict& verdict, Findings& findings) {
     findings.push_back({"pair-corrupt", Severity::error,
                         fmt::format("PE {} to PE {}", first->source, first->target),
                         describe(*first, name) + "; " + counted(pairs.size(), "pair") +
-                            " got wrong data by " + name + ": " + pair_list(pairs),
+                            " failed by " + name + ": " + pair_list(pairs),
                         "run shmemctl doctor on the hosts of these PEs"});
   }
 }

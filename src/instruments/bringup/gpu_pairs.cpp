@@ -14,8 +14,8 @@ using kernel_check::Layout;
 using kernel_check::Result;
 using kernel_check::Step;
 
-/// A signal that takes longer than this counts as lost. This is far less than TIMEOUT, so that a
-/// lost signal is a finding about the pair, and does not end the job.
+/// A signal that takes longer than this, or than half of TIMEOUT, counts as lost, so that a lost
+/// signal is a finding about the pair, and does not end the job.
 constexpr std::uint64_t max_signal_timeout_ns = 10'000'000'000;
 
 unsigned capabilities_of(const KernelPath& route, const std::string& heap_kind) {

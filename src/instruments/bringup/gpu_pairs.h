@@ -44,7 +44,7 @@ check_pairs_by_kernels(PeGpu& gpu, const TransportReach& reach, int transport,
 std::vector<PairFailure> kernel_failures(const std::vector<kernel_check::Result>& results, int me,
                                          int transport);
 
-/// The row that says which GPUs the PEs have, or is skipped if they have none.
+/// The row that says which GPUs the PEs have; skipped if the job uses none.
 inline constexpr const char* gpu_devices_row = "gpu-devices";
 
 /// This PE's GPU, as a message for the others.

@@ -25,7 +25,7 @@ unsigned needed_capability(PairOp op);
 struct PairFailure {
   int transport = 0;
   PairOp op = PairOp::put;
-  int source = 0, target = 0; ///< the pair that is to blame
+  int source = 0, target = 0; ///< the pair that is to blame; `source` calls the operation
   std::uint64_t size_bytes = 0, offset_bytes = 0;
   /// Bytes in hexadecimal, from the offset on; "" for failures without bytes.
   std::string expected, found;
@@ -41,8 +41,8 @@ struct PairWorld {
   const CheckBuffer& layout;
   /// Capabilities of the transport from one PE to another; the same on all PEs.
   std::function<unsigned(int source, int target)> capabilities;
-  /// Barrier over all PEs that also orders memory. It must not depend on the tested transport,
-  /// which may be broken.
+  /// Barrier over all PEs that also orders memory. If it uses the tested transport, and that is
+  /// broken, the check fails in it instead of returning failures.
   std::function<void()> sync;
   /// Called before each round.
   std::function<void(int round)> announce = {};

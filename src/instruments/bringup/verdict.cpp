@@ -167,7 +167,7 @@ std::string matrix_text(const BringupVerdict& verdict, int transport,
   cells = collapsed(cells, node_of);
   if (cells.size() <= max_matrix_nodes)
     return draw(cells, "node");
-  return fmt::format("  {} nodes: too many to draw; bad pairs are listed below\n", cells.size());
+  return fmt::format("  {} nodes: too many to draw; see the findings\n", cells.size());
 }
 
 } // namespace shmemctl

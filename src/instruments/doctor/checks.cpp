@@ -76,7 +76,7 @@ std::vector<Check> make_checks() {
 
       {"remote-transport-unknown", "transport", "REMOTE_TRANSPORT names a known transport", remote_transport_unknown},
   };
-  append(table, loopback_checks()); // transport-ibrc and so on: one for each transport
+  append(table, loopback_checks()); // transport-ibrc, ...: one for each transport that uses NICs
   append(table, {
       {"memlock", "memory", "locked-memory limit (memlock)", memlock},
       {"dev-shm", "memory", "size of /dev/shm", dev_shm},

@@ -162,7 +162,7 @@ CheckResult judge_persistence(const NvmlSurvey& survey);
 struct ExpectedProvider {
   std::string provider; ///< the name of a profile, or libfabric's name of the provider
   std::string reason;
-  bool needed = false; ///< the library is requested, or no other transport can use the NICs
+  bool needed = false; ///< it is requested, or no other transport can use the NICs
 };
 CheckResult judge_libfabric_provider(const ExpectedProvider& expected,
                                      const fabric::ProviderPresence& presence);
@@ -177,8 +177,8 @@ CheckResult judge_loopback(const std::string& transport, const std::string& answ
 CheckResult judge_address_handles(const std::string& answer);
 /// Empty if NVML does not report the state of the fabric.
 std::optional<CheckResult> judge_fabric_state(const NvmlSurvey& survey);
-/// Checks for every GPU that all NVLinks which are present are active. Empty if NVML does not
-/// report the number of NVLinks.
+/// Checks for every GPU that all NVLinks which are present are active. Empty if NVML reports no
+/// NVLinks.
 std::optional<CheckResult> judge_nvlinks(const NvmlSurvey& survey);
 
 } // namespace shmemctl::doctor

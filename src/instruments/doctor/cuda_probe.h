@@ -16,7 +16,7 @@ struct CudaDevice {
   bool dma_buf = false; ///< CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED
 };
 
-/// What libcuda reported. The results of queries after the first failed one are empty.
+/// What libcuda reported. A value that could not be queried is empty or false.
 struct CudaProbe {
   std::string problem;               ///< why the driver could not be queried; "" on success
   std::string library;               ///< the file that was opened

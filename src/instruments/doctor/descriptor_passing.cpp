@@ -23,7 +23,7 @@ namespace shmemctl::doctor {
 
 namespace {
 
-// These system calls have the same numbers on all architectures; headers of older systems lack
+// These system calls have the same numbers on x86-64 and Arm; headers of older systems lack
 // them.
 constexpr long pidfd_open_number = 434, pidfd_getfd_number = 438;
 constexpr std::chrono::seconds trial_deadline{5};

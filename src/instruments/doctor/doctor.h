@@ -34,7 +34,7 @@ struct CheckContext {
   const Sysroot& sysroot;
   const Node& node;
   const Environment& environment;
-  /// The log that --kernel-log names. nullptr means this machine's own log.
+  /// The log that --kernel-log names. nullptr means the log of `sysroot` (read_kernel_log()).
   const KernelLogText* kernel_log = nullptr;
   /// The argument of --python: an interpreter, an environment, or its package folder. "" means the
   /// active environment, if there is one.

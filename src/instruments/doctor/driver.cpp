@@ -58,7 +58,7 @@ CheckResult init_failure(const CudaProbe& probe, const std::string& evidence) {
                   "rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia; modprobe nvidia || reboot");
   case 804:
     return failed(reason + ": the CUDA compatibility package does not support these GPUs", evidence,
-                  "LD_LIBRARY_PATH= ldconfig -p | grep libcuda  # remove the compat folder");
+                  "echo $LD_LIBRARY_PATH; ldconfig -p | grep libcuda  # remove the compat folder");
   case 100:
     return failed(reason + ": the driver shows no device to this process", evidence,
                   "ls -l /dev/nvidia*  # in a container: docker run --gpus all");

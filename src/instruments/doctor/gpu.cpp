@@ -244,7 +244,7 @@ struct NamedClock {
   const NvmlClock& clock;
 };
 
-/// The text "SM 345 of 1980 MHz, application clock 1410 (default 1980)"; "" if no clock is known.
+/// "SM 345 of 1980 MHz, application clock 1410 (default 1980)"; "" if the maximum is unknown.
 std::string clock_text(const NamedClock& at) {
   const NvmlClock& clock = at.clock;
   if (!clock.max_MHz)

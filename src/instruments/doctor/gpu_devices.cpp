@@ -154,7 +154,7 @@ CheckResult judge_gpu_copies(const cuda::DeviceSurvey& survey, const Node& node)
         "host-device copies reach less than half of the PCIe link rate on " + name_list(slow), all,
         "shmemctl doctor --only pcie; run on the GPU's NUMA node (numactl -N); check with "
         "nvidia-smi for other processes that copy");
-  return passed("host-device copies reach the PCIe link rate, and the data verify", all);
+  return passed("host-device copies reach half of the PCIe link rate, and the data verify", all);
 }
 
 CheckResult gpu_abilities(const CheckContext& context) {

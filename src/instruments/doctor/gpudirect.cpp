@@ -29,8 +29,8 @@ struct GpuMemoryPath {
   std::string reason, evidence, fix;
 };
 
-/// Access through a peer memory client. NVSHMEM checks the two version files and
-/// /sys/module/nvidia_peermem.
+/// Access through a peer memory client: the version file of nvidia-peermem or nv_mem, or the module
+/// nvidia_peermem, as NVSHMEM checks them; or the module nv_peer_mem.
 GpuMemoryPath peermem_path(const Sysroot& sysroot) {
   for (const char* folder : {"nvidia-peermem", "nv_mem"}) {
     const std::string path = std::string("/sys/kernel/mm/memory_peers/") + folder + "/version";

@@ -340,7 +340,7 @@ bool has_driver(const Node& node, const std::string& driver) {
                      [&](const Nic& nic) { return nic.driver && *nic.driver == driver; });
 }
 
-/// The libfabric provider that the transport would follow on this node, and the reason.
+/// The libfabric provider that the transport would use on this node, and the reason.
 ExpectedProvider expected_provider(const CheckContext& context) {
   const Options options(context.environment);
   for (const char* name : {"LIBFABRIC_PROFILE", "LIBFABRIC_PROVIDER"}) {

@@ -56,7 +56,7 @@ std::string link_status_command(const std::string& gpu) {
   return "nvidia-smi nvlink --status -i " + gpu + " && nvidia-smi nvlink --errorcounters -i " + gpu;
 }
 
-/// Used if NVML does not report the number of links: compares GPUs of one model with each other.
+/// Used where NVML reports no links, or is not asked: compares GPUs of one model with each other.
 CheckResult judge_link_counts(const Node& node) {
   const std::map<std::string, int> most = max_links_by_model(node);
   if (std::all_of(most.begin(), most.end(), [](const auto& entry) { return entry.second == 0; }))

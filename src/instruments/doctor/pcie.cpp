@@ -230,7 +230,7 @@ CheckResult judge_links(const LinkFindings& found, const std::string& what,
                       name_list(found.idle_gpus),
                   path + name_list(found.idle_gpus),
                   "nvidia-smi -q -d PERFORMANCE,POWER && " + link_fix(found.addresses));
-  return passed("every link to a GPU or NIC runs at its full " + what,
+  return passed("no link to a GPU or NIC is below its full " + what,
                 path + std::to_string(found.measured) + " of " + std::to_string(found.total) +
                     " links report it");
 }
@@ -331,7 +331,7 @@ std::string redirected_words(const Node& node, const std::set<int>& redirecting)
 }
 
 /// The kernel parameter that disables ACS redirection at these bridges after a reboot. It lists
-/// their models, or their addresses if a model is unknown.
+/// their models or, if not all are known, their addresses: four at most, otherwise none.
 std::string acs_parameter(const Node& node, const std::set<int>& redirecting) {
   constexpr std::size_t max_models = 4;
   std::set<std::string> models;

@@ -49,7 +49,7 @@ int max_read_request_bytes(std::uint16_t device_control);
 inline constexpr std::uint16_t acs_request_redirect = 1U << 2, acs_completion_redirect = 1U << 3;
 
 std::string config_path(const PciAddress& address);
-/// Empty if there is no such file.
+/// Empty if the file cannot be read.
 std::optional<ConfigSpace> read_config_space(const Sysroot& sysroot, const PciAddress& address);
 
 /// The IOMMU group of a function.

@@ -301,7 +301,7 @@ CheckResult software_loader(const CheckContext& context) {
                       " has one file in the search order",
                   evidence);
   return passed(
-      "where a library is installed twice, the file that comes first is not the older one: " +
+      "where a library is installed twice, no newer file that should be loaded comes later: " +
           name_list(several),
       evidence);
 }

@@ -1,4 +1,4 @@
-// Checks of limits, daemons and containers.
+// Checks of kernel, CPUs, limits, daemons and containers.
 #include <fmt/format.h>
 #include <map>
 
@@ -101,7 +101,7 @@ CheckResult clocksource(const CheckContext& context) {
                     file_evidence(path, *name) + "; " + file_evidence(available_path, *available),
                     fmt::format("echo {} > {}", candidate, path));
   return warned("the clock " + printable(*name, 40) +
-                    " is slow to read, and the kernel has rejected the TSC",
+                    " is slow to read, and the kernel lists no faster one",
                 file_evidence(path, *name), "dmesg | grep -i -E 'tsc|clocksource'");
 }
 

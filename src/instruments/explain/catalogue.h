@@ -27,7 +27,7 @@ struct Message {
 };
 
 /// A line that every rank writes when it reaches a certain point. If at least half of the ranks
-/// have it, a rank without it ended before that point.
+/// with any step have it, one of them without it ended before that point.
 struct Step {
   std::string id;
   std::string library;

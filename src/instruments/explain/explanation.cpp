@@ -158,7 +158,7 @@ void add_unknown(const LogFacts& facts, Findings& findings) {
   if (more > 0 || facts.more_unknown > 0)
     findings.push_back({"log-unknown-error", Severity::info, "other lines",
                         fmt::format("{} more errors that are not in the catalogue, and {} further "
-                                    "lines that cannot be told apart",
+                                    "lines, which were not compared with each other",
                                     more, facts.more_unknown),
                         "read logs.unknown in the report: --json FILE"});
 }
@@ -184,7 +184,7 @@ void add_early_ends(const LogFacts& facts, const Catalogue& catalogue, Findings&
     const std::string last = place_text(facts, facts.ranks[ends.front().rank].last);
     findings.push_back(
         {"log-ends-early", Severity::warning, enumerate(names, 8),
-         fmt::format("{} of {} ranks wrote that {}, {} did not: the last line of {} is {}",
+         fmt::format("{} of {} ranks report: {}; {} did not: the last line of {} is {}",
                      ends.front().with_step, ends.front().ranks, missing.meaning,
                      enumerate(names, 8), names.front(), last),
          "look at what that rank does: shmemctl inspect on its node, its kernel log, whether its "
@@ -295,7 +295,7 @@ void add_far_nics(const LogFacts& facts, const Node& node, Findings& findings) {
                         "pass the topology of the node that the log is of: --from FILE"});
 }
 
-/// Adds findings for ranks whose UCX lanes to other processes use only TCP although the node has
+/// Adds a finding if the UCX lanes of ranks to other processes use only TCP although the node has
 /// RDMA. For NCCL this is a message of the catalogue, because NCCL itself reports that it uses
 /// sockets.
 void add_tcp_fallbacks(const LogFacts& facts, const Node& node, Findings& findings) {

@@ -60,8 +60,8 @@ struct EarlyEnd {
   std::size_t with_step = 0, ranks = 0; ///< ranks with the step, and with any step
 };
 
-/// The ranks that lack a step which at least half of the ranks have. Ranks without any step are
-/// left out, because their library does not write these lines.
+/// The ranks that lack a step which at least half of the ranks with steps have. Ranks without any
+/// step are left out, because their library does not write these lines.
 std::vector<EarlyEnd> early_ends_of(const LogFacts& facts, const Catalogue& catalogue);
 
 /// The ranks, from 0 to the largest known number of ranks less 1, that have no line in the logs.

@@ -94,8 +94,8 @@ unsigned Anonymizer::nibble(const std::string& prefix) {
     return known->second;
   const std::string_view key(reinterpret_cast<const char*>(key_.data()), key_.size());
   const unsigned value = hmac_sha256(key, prefix)[0] & 0xfU;
-  constexpr std::size_t max_nibbles = 1U
-                                      << 20; // a text that consists only of addresses needs no more
+  // Nibbles beyond this number are computed each time.
+  constexpr std::size_t max_nibbles = 1U << 20;
   if (nibbles_.size() < max_nibbles)
     nibbles_.emplace(prefix, value);
   return value;

@@ -14,9 +14,9 @@ namespace shmemctl::gather {
 
 /// The same name or address gets the same replacement wherever and however it is written: a MAC
 /// address in an interface name, in a GUID and in a GID; an IPv4 address in dotted form, in
-/// /proc/PID/net/tcp and in a GID of RoCE v2. Addresses with the same leading digits get
-/// replacements with the same leading digits, so that networks are preserved. The type of an
-/// address is preserved: loopback, link-local, private, multicast and unspecified.
+/// /proc/PID/net/tcp and in a GID of RoCE v2. Addresses with the same leading digits (public IPv4
+/// addresses: at least 16 bits) get replacements with the same leading digits, so that networks are
+/// preserved. So is an address's type: loopback, link-local, private, multicast and unspecified.
 ///
 /// Nobody keeps the key, and without it the replacements cannot be reversed.
 class Anonymizer {
@@ -33,7 +33,7 @@ public:
   void add_user(const std::string& name);
 
   /// Replaces names and addresses of all types in any text. Versions may look like IPv4 addresses,
-  /// so a dotted quad after "version" or "/", or joined to text by ".", "-" or "+", is kept.
+  /// so a dotted quad after "version" or one "/", or joined to text by ".", "-" or "+", is kept.
   std::string text(std::string_view text);
   /// As text(), for a file name or path, but keeps IPv4 addresses: versions look like them.
   std::string path(std::string_view path);

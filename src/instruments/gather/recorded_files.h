@@ -1,5 +1,5 @@
 // The allow-list of `gather`: which files of a machine an archive contains, and which part of each.
-// Nothing else is recorded.
+// Recorder::record() adds mapped libraries, lists of their packages, and kernel messages.
 #pragma once
 
 #include <string_view>
@@ -29,8 +29,8 @@ enum class Treatment {
 /// A row of the allow-list.
 struct RecordedFiles {
   /// A path, in which * matches any text within one name, ? one character. {pid} stands for
-  /// processes that have a communication library mapped, {child} for these and the processes that
-  /// they have started, {libraries} for the folders of the loader.
+  /// processes that have a communication library mapped, {child} for these and all their
+  /// descendants, {libraries} for the folders of the loader.
   const char* path;
   Treatment treatment = Treatment::text;
   const char* keep = ""; ///< beginnings, separated by |

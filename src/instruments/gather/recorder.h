@@ -19,8 +19,8 @@ namespace shmemctl::gather {
 class Recorder {
 public:
   /// @param sysroot the live machine or a copy; must outlive this object
-  /// @param names learns the names of the host and of users, and replaces them in everything that
-  /// is recorded; nullptr: nothing is replaced
+  /// @param names learns the names of the host and of users, and replaces them in what is recorded,
+  /// except in binary files and lists of Debian packages; nullptr: nothing is replaced
   Recorder(const Sysroot& sysroot, Anonymizer* names);
 
   /// Records all rows of recorded_files(), the libraries of processes, the packages that own them,

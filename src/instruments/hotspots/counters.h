@@ -38,9 +38,9 @@ struct CounterStep {
   std::string problem;  ///< "went back from 9 to 3: it was reset"; "" if there is a delta
   bool wrapped = false; ///< passed 2^32, once or more often
 };
-/// A counter that decreased has wrapped if it was near 2^32 (in units of that counter), and was
-/// reset otherwise. One that stays at the maximum of its width (IBA's PortCounters have 4 to 32
-/// bits and saturate) gives no increment.
+/// A counter that decreased has wrapped if it went from the last quarter of 2^32 (in units of that
+/// counter) to the first, and was reset otherwise. One that stays at the maximum of its width
+/// (IBA's PortCounters have 4 to 32 bits and saturate) gives no increment.
 CounterStep counter_step(const std::string& counter, std::uint64_t before, std::uint64_t after);
 
 /// Bytes of one count of the device: 4 for port_xmit_data_bytes, port_rcv_data_bytes; others: 1.

@@ -13,8 +13,8 @@
 
 namespace shmemctl {
 
-/// Maximum length of one PE's message: every PE gathers that many bytes from every PE, so it is 16
-/// MiB divided by the number of PEs, clamped to 4 KiB ... 1 MiB.
+/// Maximum length of one PE's message: PE 0 may get that many bytes from every PE, so it is 16 MiB
+/// divided by the number of PEs, clamped to 4 KiB ... 1 MiB.
 std::size_t max_part_bytes(int n_pes);
 /// JSON text of `object` with "totals" added; omits counters to stay within about `max_bytes`.
 std::string with_totals(nlohmann::json object, const NodeTotals& totals, std::size_t max_bytes);

@@ -289,7 +289,7 @@ Finding narrow_receive_of(const Hotspots& hotspots, const PortLoad& load, const 
                           const LoadGroup& sent) {
   return {"receive-side-narrow", Severity::warning, load.host + " " + load.name(),
           fmt::format("{} of {} received {}, {:.0f}% of what the {} fabric ports received, though "
-                      "all of them sent: no one more than {:.0f}%",
+                      "none of them sent more than {:.0f}% of what they sent",
                       load.name(), load.host, amount_of(received, load),
                       100 * busiest_share(hotspots, received), received.members.size(),
                       100 * busiest_share(hotspots, sent)),
@@ -379,8 +379,8 @@ void add_unavailable(const Hotspots& hotspots, Findings& findings) {
                        rate_unknown ? "its load is not fully known. " : "",
                        some_of(std::move(texts), "; ")),
            "check the files under /sys/class/infiniband/" + load.device +
-               "; a driver or firmware that counts nothing is to be updated, one that was reset "
-               "in between measured again"});
+               "; update a driver or firmware that counts nothing; if a counter was reset in "
+               "between, measure again"});
   }
 }
 

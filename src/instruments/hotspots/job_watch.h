@@ -12,14 +12,14 @@
 
 namespace shmemctl {
 
-/// Bytes that the PEs of one host report for one port.
+/// Bytes that a PE on this host reports for one port.
 struct PortClaim {
   std::string host;
   NicTraffic traffic;
 };
 
 /// `traffic-elsewhere` for each port and direction whose counters show less than `claims` say: the
-/// transport silently used another path. A port without byte counters gives no finding.
+/// transport silently used another path. A port without moved_bytes() gives no finding.
 Findings judge_claims(const std::vector<HostTotals>& hosts, const std::vector<PortClaim>& claims);
 
 /// What one PE reports to PE 0.

@@ -16,7 +16,7 @@ constexpr double bytes_per_GB = 1e9;
 constexpr double idle_share = 0.001; ///< share of the link's rate
 constexpr double idle_GBps = 0.001;  ///< where the link's rate is not known
 constexpr double min_packets = 100;  ///< fewer packets prove nothing
-/// Tolerance for the clock, the driver's refresh interval and headers that the link rate excludes.
+/// Tolerance for the clock and for headers that the link rate excludes.
 constexpr double measuring_error = 0.02;
 constexpr std::uint64_t soft_roce_payload_bytes = 4096;
 

@@ -36,7 +36,7 @@ public:
   /// Only after begin_interval().
   const NodeTotals& interval() const { return *interval_; }
   int samples() const { return samples_; }
-  /// CPU time of the samples as a share of the time since the first.
+  /// CPU time of the samples after the first one as a share of the time since that one.
   std::optional<double> core_share() const;
   std::size_t counters() const { return sampler_.counters(); }
 
@@ -49,7 +49,7 @@ private:
   double first_s_ = 0, last_all_s_ = 0, cpu_s_ = 0;
 };
 
-/// Samples at that interval until `done`, which is called after each pause, returns true.
+/// Samples at that interval until `done`, called before each pause and sample, returns true.
 /// @param pause waits for at most this many seconds
 /// @param tick  called after each sample
 void sample_until(HotspotWatch& watch, double interval_s, const std::function<bool()>& done,

@@ -50,8 +50,8 @@ class WatchedCommand {
 public:
   /// @param program       file to execute
   /// @param data_is_ours  stdout carries this process's data: the command's goes to stderr
-  /// @param keeper        finds what the command starts; without one only its process group is
-  /// signalled
+  /// @param keeper        finds what the command starts; without one only the command (on a
+  /// terminal) or its process group is signalled
   /// Throws Error: usage if it cannot be executed, unavailable if it cannot be started.
   WatchedCommand(const std::string& program, const std::vector<std::string>& argv,
                  const Environment& environment, bool data_is_ours,

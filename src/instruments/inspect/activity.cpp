@@ -14,7 +14,7 @@ namespace shmemctl::inspect {
 
 namespace {
 
-/// Whether the name, as in /proc/PID/stat, is that of a compiler.
+/// Whether the name, as in /proc/PID/stat, is that of a compiler, linker or build tool.
 bool is_compiler(std::string_view name) {
   static const std::set<std::string_view> names = {
       "nvcc",    "cicc",  "ptxas",   "fatbinary",  "nvlink", "cudafe++", "ninja",
@@ -211,7 +211,7 @@ bool sleeps_for_a_message(const Activity& activity) {
   return calls.count(first) != 0 || functions.count(first) != 0;
 }
 
-/// Judges two ranks of which one sleeps with an idle GPU while the other runs. No verdict if the
+/// Judges two ranks of which one sleeps, with no busy GPU, while the other runs. No verdict if the
 /// sleeping rank waits for a message and the other has no busy GPU: it may wait for the other one.
 /// Returns whether it has set a verdict.
 bool judge_pair(JobVerdict& job, const Members& waiting, const Members& running) {

@@ -56,10 +56,10 @@ constexpr Range ranges[] = {
     {"UCX_IB_TRAFFIC_CLASS", 0, 255, ""},
 };
 
-/// Two settings of which one cancels the effect of the other.
+/// Two settings of which one cancels the effect of the other, or a part of it.
 struct Contradiction {
   const char* first;
-  const char* first_value; ///< "*": not empty; "on": not empty, 0, n, no, f, false, off; or a word
+  const char* first_value; ///< "*": not empty; "on": not is_off(); else a word, in lower case
   const char* second;
   const char* second_value;
   const char* effect;

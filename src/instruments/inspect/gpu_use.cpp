@@ -59,8 +59,8 @@ const std::string* variable_of(const Process& process, const char* name) {
   return found == process.environment->end() ? nullptr : &found->second;
 }
 
-/// The GPUs by the device files that a process has open, used without NVML. CUDA opens the files of
-/// all GPUs that it may use, so they identify the GPU only if there is exactly one.
+/// The GPU by the device files that a process has open, for a process that NVML does not list. CUDA
+/// opens the files of all GPUs that it may use, so they identify the GPU only if there is one.
 std::vector<GpuUse> gpus_of_descriptors(const Sysroot& sysroot, const Process& process) {
   constexpr std::string_view prefix = "/dev/nvidia";
   std::optional<int> minor;

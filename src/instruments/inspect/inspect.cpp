@@ -92,12 +92,12 @@ void note_foreign_sockets(const Rights& rights, Process& process) {
                     return connection.state == "established" && !connection.received_bytes;
                   }))
     process.skipped.push_back(
-        {"bytes of TCP connections", "it is in another network namespace: run inspect in that"});
+        {"bytes of TCP connections", "it is in another network namespace: run inspect there"});
 }
 
 /// Whether more than keep-alive traffic moved over the ports of its queue pairs and the NVLinks of
-/// its first GPU. Empty if nothing was watched, or if the known counters show none and others are
-/// unknown.
+/// its first GPU. Empty if nothing was watched, if its queue pairs or GPU are unknown, or if the
+/// known counters show none and others are unknown.
 std::optional<bool> moves_data(const Inspected& process, const Inspection& inspection) {
   if (inspection.window_s <= 0 || !process.rdma || process.gpus.empty())
     return std::nullopt;

@@ -145,9 +145,9 @@ void find_fallback(const NetworkUser& user, double rdma_Bps, double other_Bps, d
   std::vector<std::string> few(
       peers.begin(), std::next(peers.begin(), static_cast<std::ptrdiff_t>(
                                                   std::min<std::size_t>(3, peers.size()))));
-  std::string load = "; without --window it is not known what they carry";
+  std::string load = "; without --window it is not known what the connections carry";
   if (by_connection)
-    load = fmt::format("; these carried {:.1f} MB/s", own_Bps / 1e6);
+    load = fmt::format("; the connections carried {:.1f} MB/s", own_Bps / 1e6);
   else if (seen)
     load = fmt::format("; interfaces carried {:.1f} MB/s, RDMA ports {:.1f} MB/s", other_Bps / 1e6,
                        rdma_Bps / 1e6);

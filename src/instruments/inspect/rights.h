@@ -23,7 +23,7 @@ struct Rights {
 /// @param own namespaces of this process; empty to skip the comparison
 Rights rights_of(const Process& process, const std::map<std::string, std::string>& own);
 
-/// The namespaces of this process.
+/// The namespaces of this process; empty for a recorded tree.
 std::map<std::string, std::string> own_namespaces(const Sysroot& sysroot);
 
 } // namespace shmemctl::inspect

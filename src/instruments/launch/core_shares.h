@@ -1,4 +1,4 @@
-// CPU binding of `run`: each PE gets its own cores, near its GPU.
+// CPU binding of `run`: each PE gets its own cores, if possible near its GPU.
 #pragma once
 
 #include <string>

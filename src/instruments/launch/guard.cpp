@@ -66,7 +66,7 @@ void kill_all_with(const std::string& entry) {
       found = true;
     }
     quiet_rounds = found ? 0 : quiet_rounds + 1;
-    // Wait until the kernel has ended the processes.
+    // Gives the kernel time to end the processes.
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }

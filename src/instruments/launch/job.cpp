@@ -113,7 +113,7 @@ void LaunchJob::read_progress() {
   if (!words.empty())
     status_->say(words);
   else
-    progress_.reset(); // the pipe is readable, but empty: PE 0 has ended
+    progress_.reset(); // readable, but no line: PE 0 has closed its end
 }
 
 void LaunchJob::show_progress() {
@@ -225,8 +225,8 @@ void LaunchJob::note_ends(const std::vector<PeEnd>& batch) {
       input_.close();
     if (end.exit_status == 0)
       continue;
-    // A PE that exits because the job has failed (for example because PE 0 was stopped) is not the
-    // cause.
+    // Not the cause: a loss that is tolerated while PE 0 runs, or a PE that ends because PE 0 has
+    // failed.
     if (request_.loss_allowed && !own_doing && end.pe != 0 && likely_cause(end) > 0 &&
         (!pes_[0].ended || result_.ends[0].exit_status != 0)) {
       if (end.signal != 0 && !pes_[0].ended)
@@ -256,7 +256,7 @@ void LaunchJob::relay_rest() {
         stream->close();
       if (stream->holds() || !stream->open())
         stream->pass_on();
-      // Nothing reads stdout any more: the writers get EPIPE.
+      // No more output is accepted by stdout: the writers get EPIPE.
       if (out_.given_up() && stream == pe.out.get() && stream->open())
         stream->close();
     }

@@ -39,8 +39,8 @@ public:
   LaunchJob(const LaunchJob&) = delete;
   LaunchJob& operator=(const LaunchJob&) = delete;
 
-  /// Returns when every process has ended and all output is written. Throws Error (unavailable) if
-  /// stdout or stderr refused output, except with EPIPE.
+  /// Returns when every process has ended and all output is written, or given up as lost.
+  /// Throws Error (unavailable) if stdout or stderr refused output, except with EPIPE.
   LaunchResult run();
 
 private:

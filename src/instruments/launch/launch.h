@@ -56,14 +56,14 @@ struct LaunchResult {
 /// Runs the job: starts the PEs; forwards SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT,
 /// SIGUSR1, SIGUSR2 and SIGWINCH; copies the PEs' output line by line (lines are never mixed);
 /// and, if a PE fails, at the time limit, after SIGTERM or SIGHUP, or when all have ended, ends
-/// every process of the job, including grandchildren: SIGTERM, then SIGKILL after the grace
-/// period. A second SIGINT sends SIGKILL to all. PEs die with the launcher, even if it is killed
-/// by SIGKILL; a guard process then kills every other process that has the job's id in its
-/// environment (a grandchild that has cleared it escapes). Reaps every child of the calling
+/// every process of the job, including all descendants of PEs: SIGTERM (or that SIGHUP), then
+/// SIGKILL after the grace period. A second SIGINT sends SIGKILL to all. PEs die with the launcher,
+/// even if it is killed by SIGKILL; a guard process then kills every other process that has the
+/// job's id in its environment (one that has cleared it escapes). Reaps every child of the calling
 /// process, which must have only one thread. If stdout refuses output (a full disk), the job
-/// continues without it for a while, so that no PE fails because of that. Throws Error (usage:
-/// no such program; unavailable: fork failed or, at the end, stdout or stderr could not be
-/// written).
+/// continues, and up to 64 MiB of output are lost before the PEs get EPIPE. Throws Error (usage:
+/// a bad request, no such program; unavailable: fork failed or, at the end, stdout or stderr could
+/// not be written).
 LaunchResult launch(const LaunchRequest& request);
 
 /// Starts the rendezvous of the PEs and returns its UniqueId::text().

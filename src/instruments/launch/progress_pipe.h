@@ -21,7 +21,7 @@ FileDescriptor open_progress_pipe(const Environment& environment);
 /// Sends one line, or drops it if the pipe is full or has no reader. Thread safe.
 void send_progress(int pipe, const std::string& words);
 
-/// The last complete line in a non-blocking pipe; "" if nothing has arrived.
+/// The last complete line in a non-blocking pipe; "" if there is none.
 std::string last_progress(int read_end);
 
 } // namespace shmemctl

@@ -57,7 +57,7 @@ private:
   std::size_t written_ = 0; ///< how much of waiting_ has been written
   int error_number_ = 0;
   bool mid_line_ = false;
-  std::size_t lost_bytes_ = 0; ///< bytes lost since the stream broke
+  std::size_t lost_bytes_ = 0; ///< bytes lost since this sink broke
   /// Errors that were passed on, and the stream of each.
   std::map<std::string, const OutputStream*> errors_;
   const OutputStream* last_ = nullptr;  ///< the stream that wrote last

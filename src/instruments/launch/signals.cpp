@@ -45,7 +45,7 @@ SignalGate::SignalGate() {
 }
 
 SignalGate::~SignalGate() {
-  // A signal that is still pending would end this process when it is unblocked.
+  // Drops signals that are still pending: SIGPIPE would end this process when it is unblocked.
   sigset_t own;
   sigemptyset(&own);
   for (const int signal : {SIGPIPE, SIGCHLD, SIGCONT, SIGWINCH})

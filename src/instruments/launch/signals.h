@@ -10,8 +10,8 @@
 namespace shmemctl {
 
 /// While it exists, the signals that a launcher handles arrive only at descriptor(). Signals that
-/// this process was started to ignore (nohup) stay ignored. Threads that start meanwhile inherit
-/// the signal mask. The destructor restores everything.
+/// this process was started to ignore (nohup) stay ignored, except SIGCHLD. Threads that start
+/// meanwhile inherit the signal mask. The destructor restores everything.
 class SignalGate {
 public:
   SignalGate(); ///< throws Error (unavailable)
@@ -25,8 +25,8 @@ public:
   /// Stops this process as SIGTSTP does by default (which has no effect in an orphaned process
   /// group). Returns when the process is continued.
   void stop_here();
-  /// In a child, before exec: restores the mask and dispositions with which this process was
-  /// started. Async-signal-safe.
+  /// In a child, before exec: restores the mask and the disposition of SIGCHLD that this process
+  /// had before. Async-signal-safe.
   void restore_in_child() const;
 
 private:

@@ -30,7 +30,7 @@ struct SpawnRequest {
 /// which does not work for programs with set-user-id bits).
 class Spawned {
 public:
-  /// Forks and returns before the program runs. Throws Error (unavailable).
+  /// Forks; does not wait until the program runs. Throws Error (unavailable).
   Spawned(const SpawnRequest& request, const SignalGate& signals);
   pid_t pid() const { return pid_; }
   /// Waits until the program runs. Returns 0, or the errno of the step that failed; then the caller

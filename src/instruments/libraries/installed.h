@@ -34,7 +34,7 @@ struct InstalledFile {
 };
 
 /// The communication libraries by the names that programs ask for ("libnccl.so.2"), each with its
-/// different files in the order of the search. A program without an RPATH gets the first file.
+/// different files in the order of the search. A program without RPATH or RUNPATH gets the first.
 /// @param library_path LD_LIBRARY_PATH; relative folders in it are left out
 /// @param folders      the loader's folders, for a root without /etc/ld.so.cache
 std::map<std::string, std::vector<InstalledFile>>

@@ -53,7 +53,7 @@ struct LibraryKind {
   bool reads_texts = false; ///< the file's texts are read, for names of variables and versions
 };
 
-/// The kind of a file by its name (UCCL's: also by its folder); null if it is of no kind.
+/// The kind of a file by its name (UCCL, MORI: also by its folder); null if it is of no kind.
 const LibraryKind* library_kind(std::string_view path);
 /// The kind with this id; null if there is none.
 const LibraryKind* library_kind_of_id(std::string_view id);
@@ -62,8 +62,8 @@ const LibraryKind* library_kind_of_id(std::string_view id);
 /// for "libnccl-4fa53e1b.so.2" (a name given by auditwheel).
 std::string library_stem(std::string_view path);
 
-/// The version at the start of a text: "2.21.5+cuda12.4"; "" if it does not start with a number and
-/// a dot.
+/// The version at the start of a text: "2.21.5+cuda12.4"; "" if it does not start with a number, a
+/// dot and a digit.
 std::string leading_version(std::string_view text);
 
 /// A library file; the same object serves all processes that map the file.

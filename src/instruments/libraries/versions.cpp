@@ -51,9 +51,9 @@ void find_split(const Libraries& libraries, const Library& host, Findings& findi
       findings.push_back({"nvshmem-version-split", Severity::error, "",
                           fmt::format("the plugin {} is of NVSHMEM {}, the host library {} of {}",
                                       each->file.path, version, host.file.path, host.version),
-                          "let both come from one installation: set NVSHMEM_BOOTSTRAP_PLUGIN and "
-                          "LD_LIBRARY_PATH to the folder of " +
-                              host.file.path});
+                          "let both come from one installation: begin LD_LIBRARY_PATH with the "
+                          "folder of the host library, and unset NVSHMEM_BOOTSTRAP_PLUGIN or set "
+                          "it to a plugin in that folder"});
       continue;
     }
     // Within a major release, NVSHMEM's host library supports older device libraries. This promise
@@ -135,8 +135,8 @@ void find_missing_symbols(const Libraries& libraries, Findings& findings) {
           std::copy_if(needs.versions.begin(), needs.versions.end(), std::back_inserter(missing),
                        lacks);
       const bool linked = !missing.empty();
-      // Versions that it looks up with dlvsym(). The lookup may fail, and the library must be
-      // prepared for that. Versions of this library have its prefix.
+      // Versions that `user` looks up with dlvsym(): it must be prepared for a failure. The prefix
+      // identifies the versions of `provider`.
       const std::string prefix = provider->stem == "libmlx5"      ? "MLX5_"
                                  : provider->stem == "libibverbs" ? "IBVERBS_"
                                  : provider->stem == "libefa"     ? "EFA_"

@@ -299,7 +299,7 @@ TEST(Report, OneRowPerTransportAndOperation) {
   ASSERT_EQ(report.results.size(), 10U);
   EXPECT_EQ(report.results[0].case_name, "bringup.put");
   EXPECT_EQ(report.results[0].status, RowStatus::fail);
-  EXPECT_EQ(report.results[0].reason, "1 of 8 pairs got wrong data: 2>3");
+  EXPECT_EQ(report.results[0].reason, "1 of 8 pairs failed: 2>3");
   EXPECT_EQ(report.results[1].verified, Verified::passed);
   EXPECT_EQ(report.results[1].reason, "8 pairs");
   EXPECT_EQ(report.results[5].status, RowStatus::skip);

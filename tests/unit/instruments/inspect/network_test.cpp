@@ -133,7 +133,7 @@ TEST(InspectNetwork, BytesOfItsOwnConnectionsDecide) {
   const Findings findings = network_findings({process.user()}, loads, 1);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].severity, Severity::warning);
-  EXPECT_NE(findings[0].message.find("these carried 30.0 MB/s"), std::string::npos);
+  EXPECT_NE(findings[0].message.find("the connections carried 30.0 MB/s"), std::string::npos);
   connection.remote = "10.0.0.2:443"; // reads data from a server of the site
   EXPECT_TRUE(network_findings({process.user()}, loads, 1).empty());
 }
