@@ -11,7 +11,7 @@ namespace shmemctl {
 
 /// Whether and how a transport's NICs access the memory of a GPU.
 struct DeviceReach {
-  std::string method; ///< "dma-buf", "peer memory"; "" if the NICs cannot access it
+  std::string method; ///< "dma-buf", "peer memory", "FI_HMEM"; "" if the NICs cannot access it
   std::string reason; ///< why they cannot, in one clause
 };
 

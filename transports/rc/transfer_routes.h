@@ -115,8 +115,8 @@ public:
     require_connected(pe, paths);
     return qp_set_ % paths;
   }
-  /// The path for atomics that HCAs execute. It uses the same NIC for all QP sets and PEs, since
-  /// atomics of two HCAs are not atomic with each other.
+  /// The path for atomics that HCAs execute: always the first, which ends at the peer's first NIC,
+  /// since atomics of two HCAs are not atomic with each other.
   std::size_t atomic_path(int pe, std::size_t paths) const {
     require_connected(pe, paths);
     return 0;

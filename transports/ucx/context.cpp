@@ -30,7 +30,7 @@ constexpr const char* second_protocols = "PROTO_ENABLE";
 /// UCX's transports are set without the prefix of their variables.
 struct Preference {
   const char* name;
-  const char* variable; ///< the user's variable, which has priority; nullptr if there is none
+  const char* variable; ///< the user's variable, which has priority; nullptr: always applied
   const char* value;
 };
 constexpr Preference preferences[] = {
