@@ -153,7 +153,7 @@ const IbrcTransport::Found& IbrcTransport::find(const HcaPort& wanted) const {
     for (const verbs::LeftOut& left_out : survey_.left_out)
       if (left_out.device == wanted.device)
         throw cannot_use(wanted, left_out.reason, left_out.fix.empty() ? other : left_out.fix);
-    throw cannot_use(wanted, "no such port; available are " + names_of_ports(), other);
+    throw cannot_use(wanted, "no such port; those of this host are " + names_of_ports(), other);
   }
   if (!found->reason.empty())
     throw cannot_use(wanted, found->reason,

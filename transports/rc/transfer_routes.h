@@ -184,7 +184,7 @@ public:
 private:
   void require_connected(int pe, std::size_t paths) const {
     if (paths == 0)
-      throw Error(ExitCode::unavailable, job_.name_of(pe), "transfer", "not connected",
+      throw Error(ExitCode::unavailable, job_.name_of(pe), "reach it", "not connected to this PE",
                   "run shmemctl bringup to see which PEs can reach each other", job_.where());
   }
 
