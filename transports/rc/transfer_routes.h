@@ -54,7 +54,7 @@ struct NicTransfer {
 };
 
 /// Transfers of this size and above are striped over NICs, except as TransferRoutes::is_striped()
-/// says: each part is long enough for a message of its own.
+/// says: then each part is worth a message of its own.
 inline constexpr std::size_t striped_bytes = 32768;
 
 /// Calls each(path, part) for the paths that carry a part of `whole`, in order.
