@@ -1,4 +1,4 @@
-// Stands in for a transport that this build lacks: reaches no PE, and says why.
+// Replaces a transport that some PE lacks or cannot open: reaches no PE, and says why.
 #pragma once
 
 #include <memory>
@@ -42,9 +42,9 @@ private:
 /// The result of a transport's make function in a build without that transport.
 std::unique_ptr<Transport> not_built(const TransportRow& row);
 
-/// The number and reason of the first PE whose program lacks the transport; nothing if all have it.
-/// If one PE lacks it, no PE connects the transport, since that PE would not take part in the
-/// collective calls of the others.
+/// The number and reason of the first PE that has an AbsentTransport; nothing if none has. If one
+/// has, no PE connects the transport, since that PE would not take part in the collective calls of
+/// the others.
 /// @param info result of local_info() on each PE
 std::optional<std::string> missing_somewhere(const std::vector<std::string>& info);
 

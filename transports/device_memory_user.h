@@ -11,7 +11,7 @@ namespace shmemctl {
 
 /// Whether and how a transport's NICs access the memory of a GPU.
 struct DeviceReach {
-  std::string method; ///< "dma-buf", "peer memory"; "" if the NICs cannot access it
+  std::string method; ///< "dma-buf", "peer memory", "FI_HMEM"; "" if the NICs cannot access it
   std::string reason; ///< why they cannot, in one clause
 };
 
@@ -25,9 +25,9 @@ public:
   virtual DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
                                         std::byte* base, std::size_t size_bytes) = 0;
   /// Declares that the region is GPU memory on all PEs from now on; called only if every PE can
-  /// register its part. Local memory of operations may be in the region. The caller requests no
-  /// atomics on the region, no signals with SignalOp::add in it, and no put_signal() whose payload
-  /// is in GPU memory and whose signal is not, or the other way round (Rma::put_signal()).
+  /// register its part, or its HCA is emulated. Local memory of operations may be in the region.
+  /// The caller requests no atomics on the region, no signals with SignalOp::add in it, and no
+  /// put_signal() with only one of payload and signal in GPU memory (Rma::put_signal()).
   virtual void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) = 0;
   /// Deregisters the region before its memory is freed. No operation on it may be in flight. Other
   /// regions of GPU memory stay usable.

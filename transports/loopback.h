@@ -16,8 +16,8 @@ struct Loopback {
 /// Connects `transport` (just made, for a job of one PE) to this PE, and checks each kind of
 /// operation on memory that it allocates: put, get, atomic addition if supported, put with signal.
 /// @param nics ports for use_nics(); if empty, the transport chooses
-/// @throw Error (unavailable) if the transport can be used but fails; Error (finding) if bytes
-/// arrive wrong
+/// @throw Error (unavailable) if the transport can be used but fails; Error (finding) if an
+/// operation's result is wrong
 Loopback run_loopback(Transport& transport, const std::vector<HcaPort>& nics, double timeout_s);
 
 } // namespace shmemctl

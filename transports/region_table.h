@@ -18,7 +18,7 @@ namespace shmemctl {
 inline const char* region_name(int region) {
   static constexpr std::array names = {"the internal region", "the symmetric heap",
                                        "static data",         "the GPU's heap",
-                                       "the GPU's cells",     "memory for staged transfers"};
+                                       "GPU team flags",      "memory for staged transfers"};
   const auto at = static_cast<std::size_t>(region);
   return at < names.size() ? names[at] : "a buffer";
 }

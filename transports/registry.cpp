@@ -55,8 +55,8 @@ std::vector<std::string> mlx5_options(const std::vector<std::string>& own) {
 std::vector<TransportRow> make_rows() {
   using namespace transport_use;
   constexpr unsigned network = remote | automatic | carrier;
-  // Transports that use RDMA only come before those that also run over TCP. Of the latter,
-  // libfabric comes first, since its puts are simpler.
+  // Transports for RDMA only precede those that also run over TCP. Of the latter, libfabric comes
+  // first, since its puts are simpler.
   // clang-format off
   return {
       {"shm", "loads and stores into memory that PEs of a node share", carrier, TransportNics::none, {},

@@ -21,7 +21,7 @@ struct TransportSetup {
   std::string host_name;
   const Options* options = nullptr;
   JobHealth* health = nullptr; ///< checked by every wait, at least every 100 ms
-  double timeout_s = 60;       ///< limit of every wait; then health->give_up(step, peer)
+  double timeout_s = 60;       ///< limit of waits (progress may restart it), then health->give_up()
 };
 
 /// A port of a NIC, under the name that the node model uses.
@@ -128,8 +128,8 @@ public:
   /// understands.
   virtual std::string local_info() = 0;
   virtual Reach reach(const PeerLocation& me, const PeerLocation& peer) const = 0;
-  /// Sets the ports that this PE uses, best first, as the mapping chose them; not called if there
-  /// is no choice. Throws Error (unavailable) for a port that cannot be used.
+  /// Sets the ports that this PE uses, best first, as the mapping chose them; not called if it
+  /// chose none. Throws Error (unavailable) for a port that cannot be used.
   virtual void use_nics(const std::vector<HcaPort>& nics) { static_cast<void>(nics); }
   /// Collective.
   /// @param peers the PEs for which reach() returned capabilities, including this PE

@@ -138,7 +138,7 @@ class WholeJobs(OpenShmemTest):
         message = next(f["message"] for f in json.loads(out)["findings"]
                        if f["id"] == "pair-unreachable")
         self.assertIn("no mlx5 device on this node", message)
-        self.assertIn("SHMEMCTL_EMULATED_HCA_OVER=shm runs it over the emulated HCA", message)
+        self.assertIn("SHMEMCTL_MLX5_DEVICE=emulated selects the emulated HCA", message)
 
     def test_a_killed_peer_ends_the_job(self):
         """Memory outlives its owner: the job's failure detection names the lost PE."""

@@ -18,8 +18,8 @@ namespace shmemctl {
 struct GpuDirectSettings {
   /// The transport that uses the NICs. Not owned; its owner connects it and sets its regions.
   Transport* network = nullptr;
-  /// The staged transport, not owned: for atomics, and for local memory that no NIC can access. Its
-  /// agent flushes writes of NICs to GPU memory before it executes a message.
+  /// The staged transport, not owned: for atomics, signals that agents write, and local memory that
+  /// NICs cannot access. Its agent flushes NICs' writes to GPU memory before it executes a message.
   Transport* staged = nullptr;
   /// Whether the local address is GPU memory, inside or outside of the regions.
   std::function<bool(const void*)> is_device_memory;

@@ -17,8 +17,8 @@ mlx5::Settings read_settings(const Options& options) {
   options.require_valid(find_transport("ibgda")->options);
   mlx5::Settings settings = mlx5::read_settings(options);
   settings.name = "ibgda";
-  settings.qp_count_options =
-      "SHMEMCTL_IBGDA_NUM_RC_PER_PE and SHMEMCTL_DEVICE_PATH to the same values";
+  settings.qp_count_options = "SHMEMCTL_IBGDA_NUM_RC_PER_PE, SHMEMCTL_DEVICE_PATH and "
+                              "SHMEMCTL_IB_ENABLE_IBGDA to the same values";
   settings.qp_sets = static_cast<int>(options.integer("IBGDA_NUM_RC_PER_PE"));
   settings.kernel_qp_sets = kernels_post(options) ? settings.qp_sets : 0;
   settings.kernel_qp_per_warp = options.text("IBGDA_RC_MAP_BY") == "warp";

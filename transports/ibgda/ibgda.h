@@ -21,8 +21,8 @@ std::unique_ptr<Transport> make_ibgda_transport(const TransportSetup& setup);
 
 namespace ibgda {
 
-/// Whether kernels post to QPs themselves: to reach all PEs (DEVICE_PATH=ibgda), or only PEs whose
-/// memory is not mapped (DEVICE_PATH=auto and IB_ENABLE_IBGDA).
+/// Whether kernels post to QPs themselves: to reach all other PEs (DEVICE_PATH=ibgda), or only PEs
+/// whose memory is not mapped (DEVICE_PATH=auto and IB_ENABLE_IBGDA).
 bool kernels_post(const Options& options);
 
 /// Throws Error (usage) for options that are not valid.

@@ -32,7 +32,7 @@ std::optional<AtomicMessage> decode_atomic_message(const void* bytes, std::size_
 enum class Refusal : std::uint8_t {
   none,
   malformed,  ///< the bytes are not a message
-  outside,    ///< the address is in none of the target's regions
+  outside,    ///< the word is not within the target's region
   misaligned, ///< the address is not a multiple of the word's size
   too_many    ///< more messages are in flight than allowed
 };

@@ -248,7 +248,7 @@ void AmResponder::take(Completions& completions, const ibv_wc& completion) {
 /// Sends the peer no more replies. A peer that has ended needs none; a peer that still runs will
 /// time out and report that.
 void AmResponder::give_up(Endpoint& endpoint, const std::string& why) {
-  endpoint.failure.emplace(ExitCode::unavailable, job_.name_of(endpoint.pe), "process its messages",
+  endpoint.failure.emplace(ExitCode::unavailable, job_.name_of(endpoint.pe), "send replies to it",
                            why, "check the first error of this job",
                            job_.where(*job_.nics[endpoint.port]));
   log(LogLevel::info, "ibrc", endpoint.failure->message());

@@ -270,9 +270,9 @@ Error Connector::no_path(const Link& link) const {
   if (link.plan.global && nic.port.ethernet) {
     std::vector<std::string> tried;
     for (const AddressPair& pair : link.plan.addresses)
-      tried.push_back(fmt::format("{} to {}", verbs::gid_text(nic.addresses[pair.local].raw),
+      tried.push_back(fmt::format("{} and {}", verbs::gid_text(nic.addresses[pair.local].raw),
                                   verbs::gid_text(pair.remote)));
-    message += ": no path from " + join(tried, ", nor from ");
+    message += ": no path between " + join(tried, ", nor between ");
     fix = "check that the addresses reach each other (ip route get, ping), or choose others with "
           "SHMEMCTL_IB_GID_INDEX (--ib-gid-index) or SHMEMCTL_IB_ADDR_RANGE";
   }

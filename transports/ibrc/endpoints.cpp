@@ -139,8 +139,8 @@ void Endpoints::make_room(Endpoint& endpoint, std::size_t requests) {
     throw Error(*endpoint.failure);
 }
 
-/// Waits for requests that other QPs to the same PE posted before a fence. Also waits for those of
-/// this QP if the chain's WRITEs or READs might be executed before them.
+/// Waits for requests that were posted before a fence on other QPs to the same PE; also on this QP,
+/// if the chain's WRITEs or READs might be executed before them.
 void Endpoints::await_fenced(const Endpoint& endpoint, const WorkChain& chain) {
   const bool own = !endpoint.orders_writes && chain.has_transfer();
   const std::vector<Endpoint*>& paths = endpoints_.to(endpoint.pe);

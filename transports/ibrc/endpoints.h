@@ -17,7 +17,7 @@ namespace shmemctl::ibrc {
 /// How ibrc waits for completions and messages. It first polls without a pause instruction: a
 /// completion takes microseconds, and polling the CQ is slow enough. Then it yields, then sleeps,
 /// since the peer may need this core. Every 50 ms it checks the job's health, and callers poll
-/// asynchronous events and probe the peer.
+/// asynchronous events; Requests does that every second, and probes the peer.
 inline constexpr BackoffPolicy wait_backoff{.spins = 2000,
                                             .relaxes = false,
                                             .yields = 2000,
@@ -63,8 +63,8 @@ public:
   bool poll();
   /// Processes asynchronous events of the devices.
   void check_events();
-  /// Makes later operations on the endpoint fail with this error, and so every quiet(), unless
-  /// another endpoint failed before.
+  /// Makes later operations on the endpoint fail with this error. Every quiet() then fails with the
+  /// error of the endpoint that failed first.
   void fail(Endpoint& endpoint, const Error& failure);
 
 private:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned calls_per_poll = 4096;
 constexpr const char* address_fix =
-    "give the port's network interface an address (ip address add), or change IB_GID_INDEX, "
+    "give the port's interface an address (ip address add), or change SHMEMCTL_IB_GID_INDEX, "
     "SHMEMCTL_IB_ADDR_FAMILY, SHMEMCTL_IB_ADDR_RANGE or SHMEMCTL_IB_ROCE_VERSION_NUM";
 
 /// "RoCE v2 IPv4, InfiniBand": the kinds of GID of all ports.
@@ -103,7 +103,7 @@ Reach IbrcTransport::reach(const PeerLocation& me, const PeerLocation& peer) con
     return {0, reason_};
   const std::optional<Summary> remote = from_bytes<Summary>(peer.transport_info);
   if (!remote)
-    return {0, "that PE does not speak of ibrc, or of another version"};
+    return {0, "that PE sent no data for ibrc, or data of another version"};
   if (!remote->reason.empty())
     return {0, "there: " + printable(remote->reason, rc::max_text_bytes)};
   const Summary own = summary();
@@ -153,7 +153,7 @@ const IbrcTransport::Found& IbrcTransport::find(const HcaPort& wanted) const {
     for (const verbs::LeftOut& left_out : survey_.left_out)
       if (left_out.device == wanted.device)
         throw cannot_use(wanted, left_out.reason, left_out.fix.empty() ? other : left_out.fix);
-    throw cannot_use(wanted, "no such port; available are " + names_of_ports(), other);
+    throw cannot_use(wanted, "no such port; those of this host are " + names_of_ports(), other);
   }
   if (!found->reason.empty())
     throw cannot_use(wanted, found->reason,

@@ -53,14 +53,14 @@ int path_mtu(const Pair& pair, int local_mtu, int remote_mtu) {
         fmt::format("SHMEMCTL_IB_MTU is {}, and the port {} {} has {}", wished,
                     port_name(here ? pair.local : pair.remote),
                     here ? "here" : "of " + pair.job.name_of(pair.peer), both),
-        fmt::format("unset SHMEMCTL_IB_MTU, or raise that port's MTU: its network interface "
-                    "needs about 100 bytes more than {}",
+        fmt::format("unset SHMEMCTL_IB_MTU, or raise that port's MTU: over RoCE, its network "
+                    "interface needs about 100 bytes more than {}",
                     wished));
   }
   return wished;
 }
 
-/// Whether packets need a GRH: the ends require one, or the user chose a GID (IB_GID_INDEX).
+/// Packets need a GRH on Ethernet, between subnets, if a port requires it, and with IB_GID_INDEX.
 bool needs_grh(const Pair& pair, const Settings& settings) {
   if (pair.local.ethernet || pair.local.grh_required || pair.remote.grh_required ||
       settings.gid.index >= 0)

@@ -27,7 +27,7 @@ struct PathPlan {
 };
 
 /// The paths between two PEs, over the NICs that rc::pair_ports() pairs. If two ports cannot be
-/// connected, throws an Error that names them: usage for IB_TRAFFIC_CLASS, otherwise unavailable.
+/// connected, throws Error that names them: usage for IB_SL, IB_TRAFFIC_CLASS, else unavailable.
 std::vector<PathPlan> plan_paths(const Hello& local, const Hello& remote, const Settings& settings,
                                  const rc::Job& job, int peer);
 

@@ -177,10 +177,10 @@ void QpSet::post_signal(Endpoint& endpoint, const RemoteAddress& signal, const s
 }
 
 /// Orders a later request that has a fence after the earlier WRITEs, on any fabric: adds an atomic,
-/// which the HCA executes after those WRITEs are placed and for whose response the fence waits. The
-/// atomic is a compare-and-swap of the signal, with the value that the signal is about to get as
-/// both operands, so it changes nothing. With atomics by message, waits for the payload's
-/// acknowledgement instead.
+/// which the peer's HCA executes after those WRITEs are placed, and for whose response the fence
+/// waits. The atomic is a compare-and-swap of the signal, with the value that the signal is about
+/// to get as both operands, so it changes nothing. With atomics by message, waits until the
+/// payload's WRITEs are complete instead.
 void QpSet::add_order(Endpoint& endpoint, const RemoteAddress& signal, std::uint64_t value) {
   if (requests_) {
     queues_.post(endpoint, chain_, true);

@@ -146,9 +146,10 @@ bool find_provider(const ProviderRequest& request, Provider& found, Unavailable&
     else
       tried += error != 0 ? library->error_text(error) : "no device";
   }
-  problem = {"libfabric " + library->version_text() + " has no provider for it: " + tried,
-             environment.empty() ? "name an available provider with --libfabric-provider"
-                                 : "set the variable, or leave it unset"};
+  problem = {"libfabric " + library->version_text() + " has no usable provider: " + tried,
+             environment.empty() ? "name an available provider (--libfabric-provider) or device "
+                                   "(SHMEMCTL_LIBFABRIC_INTERFACE)"
+                                 : "give the variable that value, or unset it"};
   return false;
 }
 

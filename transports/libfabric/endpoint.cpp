@@ -137,7 +137,7 @@ void Endpoint::bind() {
             sizeof permitted);
 #endif
   require(fi_enable(endpoint_.get()), "enable an endpoint",
-          "set FI_UNIVERSE_SIZE to the number of PEs: queues for 256 can be too much for a device");
+          "set FI_LOG_LEVEL=warn to see why; with ofi_rxm, set FI_UNIVERSE_SIZE to the job's size");
 }
 
 void Endpoint::read_name() {
@@ -162,7 +162,7 @@ void Endpoint::insert(const std::vector<std::string>& addresses) {
       throw error(
           "insert the address of PE " + std::to_string(pe),
           library_->error_text(entered < 0 ? entered : FI_EADDRNOTAVAIL),
-          "start all PEs with the same provider and interface (SHMEMCTL_LIBFABRIC_PROVIDER)");
+          "set SHMEMCTL_LIBFABRIC_PROVIDER and SHMEMCTL_LIBFABRIC_INTERFACE alike on all PEs");
   }
 }
 

@@ -531,7 +531,7 @@ Reach LibfabricTransport::reach(const PeerLocation& me, const PeerLocation& peer
                    ", that of " + whom + " is " + remote.provider + " with those of " +
                    remote.profile};
   if (local.address_format != remote.address_format)
-    return {0, "its addresses and those of " + whom + " are of different kinds (IPv4, IPv6)"};
+    return {0, "this PE's addresses and those of " + whom + " are of different kinds (IPv4, IPv6)"};
   if (local.loopback != remote.loopback || (local.loopback && me.machine_id != peer.machine_id))
     return {0, "a loopback interface is used, which reaches its own machine only: name another "
                "with SHMEMCTL_LIBFABRIC_INTERFACE"};

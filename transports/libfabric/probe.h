@@ -27,7 +27,7 @@ std::optional<ProfileNeeds> needs_of(const std::string& profile);
 
 struct ProviderRequest {
   std::string library_file;                 ///< "libfabric.so.1"
-  std::string provider, profile, interface; ///< values of the options; "" means any
+  std::string provider, profile, interface; ///< values of the options; "" if not set
   int n_pes = 1;
   /// Whether to prefer NICs that can access GPU memory (FI_HMEM).
   bool gpu_memory = false;

@@ -278,8 +278,8 @@ void Rail::on_reply(const Message& reply) {
     return;
   operation->answer = reply.operand;
   if (reply.refused != 0)
-    fail(*operation, "the address is outside that PE's registered memory",
-         "use symmetric memory of that PE");
+    fail(*operation, "the address is outside that PE's memory, or not aligned to the word's size",
+         "use symmetric memory of that PE, at a multiple of the word's size");
   else
     complete(*operation);
 }

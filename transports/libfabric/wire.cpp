@@ -58,7 +58,7 @@ LocalInfo read_local_info(std::string_view text) {
   const std::vector<std::string> lines = split(std::string(text), '\n');
   LocalInfo info;
   if (lines.size() != 5 || lines[0] != "yes" || lines[1].empty()) {
-    info.problem = "it said nothing of libfabric";
+    info.problem = "it sent no data for libfabric, or data of another version";
     return info;
   }
   info.provider = lines[1];

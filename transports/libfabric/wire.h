@@ -26,7 +26,7 @@ struct Message {
   MessageKind kind = MessageKind::atomic;
   AtomicOp op = AtomicOp::fetch;
   std::uint8_t word_bytes = 8;
-  std::uint8_t refused = 0;     ///< in a reply: 1 if the address is not in the target's memory
+  std::uint8_t refused = 0;     ///< in a reply: 1 if the word is not in a region or unaligned
   std::uint32_t from_pe = 0;    ///< the sender
   std::uint32_t operation = 0;  ///< index of the requester's operation; the reply repeats it
   std::uint32_t generation = 0; ///< counts the uses of that operation; the reply repeats it

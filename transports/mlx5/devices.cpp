@@ -35,7 +35,7 @@ Devices::Devices(const TransportSetup& setup, const Settings& settings)
   reason_ = "no mlx5 device on this node";
   if (!why.empty())
     reason_ += " (" + why + ")";
-  reason_ += "; SHMEMCTL_EMULATED_HCA_OVER=shm runs it over the emulated HCA";
+  reason_ += "; SHMEMCTL_MLX5_DEVICE=emulated selects the emulated HCA";
 }
 
 /// Chooses the first device that can be used; use_nics() may replace it.
@@ -62,8 +62,8 @@ std::unique_ptr<Hca> Devices::open_port(const HcaPort& port) const {
   const Where where{host_, pe_, port.device, port.port};
   if (const std::string& unfit = hca->info().unfit; !unfit.empty())
     throw Error(ExitCode::unavailable, "NIC", "use", unfit,
-                "unset a variable that is named; else choose another NIC with SHMEMCTL_HCA_LIST, "
-                "or set SHMEMCTL_TRANSPORT=ibrc or SHMEMCTL_MLX5_DEVICE=emulated",
+                "bring the link up (ip link, ibstat), choose another NIC with SHMEMCTL_HCA_LIST, "
+                "or set SHMEMCTL_MLX5_DEVICE=emulated",
                 where);
   if (const auto unfit = rc::unfit_option(settings_.queue.path, hca->info().ethernet))
     throw Error(ExitCode::unavailable, "NIC", "use", unfit->cause, unfit->fix, where);
@@ -96,8 +96,8 @@ Reach Devices::reach(const Summary& local, const PeerLocation& me, const PeerLoc
     return {0, reason_};
   const std::optional<Summary> remote = from_bytes<Summary>(peer.transport_info);
   if (!remote)
-    return {0,
-            std::string("that PE does not speak of ") + settings_.name + ", or of another version"};
+    return {0, std::string("that PE sent no data for ") + settings_.name +
+                   ", or data of another version"};
   if (remote->kind == Summary::Kind::none)
     return {0, "there: " + printable(remote->reason, rc::max_text_bytes)};
   constexpr unsigned all = can_put | can_get | can_atomics | can_put_signal;

@@ -23,7 +23,7 @@ public:
   Reach reach(const Summary& local, const PeerLocation& me, const PeerLocation& peer) const;
   /// Throws Error (unavailable) for a port that cannot be used.
   void use_nics(const std::vector<HcaPort>& nics);
-  /// Opens the ports, and the executors of emulated HCAs.
+  /// Moves the chosen ports of real HCAs to the job, or creates its emulated HCAs and their paths.
   void open(JobView& job);
 
   bool emulated() const { return kind_ == Summary::Kind::emulated; }

@@ -146,7 +146,7 @@ public:
   virtual const HcaInfo& info() const = 0;
   /// @throw Error (unavailable) with the system's text
   virtual std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) = 0;
-  /// @throw Error (unavailable); Error (usage) for sizes that are not powers of two or too large
+  /// @throw Error (unavailable) or (usage), also for sizes that are not powers of two or too large
   virtual std::unique_ptr<HcaQp> create_queue(const QpOptions& options) = 0;
 };
 

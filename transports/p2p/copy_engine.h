@@ -34,7 +34,7 @@ public:
   virtual void store_word(int context, void* to, std::uint64_t value) = 0;
   /// Starts an atomic, ordered after earlier operations of the context.
   virtual void start_atomic(int context, void* word, const AtomicRequest& request) = 0;
-  /// The same, but waits for the atomic and all earlier operations. Returns the old value.
+  /// The same, but waits for it and all earlier operations. Returns the old value, 0 for set.
   virtual std::uint64_t atomic(int context, void* word, const AtomicRequest& request) = 0;
   /// Waits until all operations of the context are done. Costs nothing if there are none.
   virtual void finish(int context) = 0;

@@ -18,7 +18,7 @@ public:
     const std::string& reason = why_not_.at(static_cast<std::size_t>(peer.pe));
     if (!reason.empty())
       return {0, reason};
-    return {can_put | can_get | can_atomics | can_put_signal, "copies of the GPU"};
+    return {can_put | can_get | can_atomics | can_put_signal, "the GPU's copy engine"};
   }
   void connect(const std::vector<PeerLocation>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView& region) override {

@@ -11,7 +11,7 @@ void accept_hello(Job& job, int pe, const std::string& host, int qp_sets, const 
   job.peer_hosts[static_cast<std::size_t>(pe)] = printable(host, max_text_bytes);
   if (qp_sets != local.here)
     throw Error(ExitCode::usage, job.name_of(pe), "connect",
-                fmt::format("it creates {} QPs per peer, this PE {}", qp_sets, local.here),
+                fmt::format("it creates {} QPs per peer and NIC, this PE {}", qp_sets, local.here),
                 fmt::format("set {} on all PEs", local.options), job.where());
 }
 

@@ -20,7 +20,7 @@ inline constexpr std::size_t max_text_bytes = 255;
 /// How many QP sets this PE creates, and which options decide it.
 struct QpSetCount {
   int here = 1;
-  std::string options; ///< the options' names, as text for "set ... on all PEs"
+  std::string options; ///< the text after "set" in the fix "set ... on all PEs"
 };
 
 /// Records the PE's host in peer_hosts. Throws Error (usage) if `qp_sets`, the number of QP sets of
@@ -67,7 +67,7 @@ template <class Qp>
 using QpList = std::vector<std::vector<Qp>>;
 
 /// Collective: sends each peer its list, and returns the peers' lists for this PE, by PE. Throws
-/// Error (unavailable) for a list whose number of paths or QPs differs from this PE's list.
+/// Error (unavailable) for a malformed list, or other numbers of paths or QPs than in this PE's.
 template <class Qp>
 std::vector<QpList<Qp>> exchange_qps(const Job& job, Exchange& exchange,
                                      const std::vector<PeerLocation>& peers,

@@ -166,7 +166,7 @@ public:
   /// The newest registration of a region that contains this byte, else one of an added buffer;
   /// nullptr if the byte is not registered.
   const Registration* find(const void* address) const;
-  /// Calls each(registration) for all registrations: those of regions first, the newest first.
+  /// Calls each(registration) for those of regions, the newest first, then for added buffers.
   template <class Each>
   void for_each(Each&& each) const {
     if (const Regions* list = regions_.load(std::memory_order_acquire))

@@ -20,10 +20,10 @@ std::optional<UnfitOption> unfit_option(const PathOptions& path, bool ethernet) 
                        "set SHMEMCTL_IB_SL (--ib-sl) to a value from 0 to " +
                            std::to_string(last_priority)};
   if (!ethernet && path.traffic_class != 0)
-    return UnfitOption{
-        "an InfiniBand port has no traffic class, and SHMEMCTL_IB_TRAFFIC_CLASS is " +
-            std::to_string(path.traffic_class),
-        "unset SHMEMCTL_IB_TRAFFIC_CLASS; SHMEMCTL_IB_SL sets the service level"};
+    return UnfitOption{"SHMEMCTL_IB_TRAFFIC_CLASS is " + std::to_string(path.traffic_class) +
+                           ", and over InfiniBand it must be 0",
+                       "unset SHMEMCTL_IB_TRAFFIC_CLASS; over InfiniBand, SHMEMCTL_IB_SL sets "
+                       "the service level"};
   return std::nullopt;
 }
 

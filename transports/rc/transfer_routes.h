@@ -54,7 +54,7 @@ struct NicTransfer {
 };
 
 /// Transfers of this size and above are striped over NICs, except as TransferRoutes::is_striped()
-/// says: each part is long enough for a message of its own.
+/// says: then each part is worth a message of its own.
 inline constexpr std::size_t striped_bytes = 32768;
 
 /// Calls each(path, part) for the paths that carry a part of `whole`, in order.
@@ -115,8 +115,8 @@ public:
     require_connected(pe, paths);
     return qp_set_ % paths;
   }
-  /// The path for atomics that HCAs execute. It uses the same NIC for all QP sets and PEs, since
-  /// atomics of two HCAs are not atomic with each other.
+  /// The path for atomics that HCAs execute: always the first, which ends at the peer's first NIC,
+  /// since atomics of two HCAs are not atomic with each other.
   std::size_t atomic_path(int pe, std::size_t paths) const {
     require_connected(pe, paths);
     return 0;
@@ -184,7 +184,7 @@ public:
 private:
   void require_connected(int pe, std::size_t paths) const {
     if (paths == 0)
-      throw Error(ExitCode::unavailable, job_.name_of(pe), "transfer", "not connected",
+      throw Error(ExitCode::unavailable, job_.name_of(pe), "reach it", "not connected to this PE",
                   "run shmemctl bringup to see which PEs can reach each other", job_.where());
   }
 

@@ -16,10 +16,10 @@ namespace shmemctl {
 
 namespace {
 
-/// The size from which copies use non-temporal stores. From this size, source and target together
-/// do not fit into the last-level cache, so a cached copy would read the target's lines in vain and
-/// write every line back to memory. Below it, cached copies are faster (3 times at 4 MiB on a Zen 4
-/// with 32 MiB of cache) and leave the data in the cache for its reader.
+/// The size from which copies use non-temporal stores: half of the L3 cache, 1 to 32 MiB. If source
+/// and target together do not fit into that cache, a cached copy reads the target's lines in vain
+/// and writes every line back to memory. Smaller cached copies are faster (3 times at 4 MiB on a
+/// Zen 4 with 32 MiB of cache) and leave the data in the cache for its reader.
 std::size_t non_temporal_bytes() {
   static const std::size_t threshold = [] {
     constexpr long mib = 1 << 20;

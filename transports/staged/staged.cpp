@@ -298,7 +298,7 @@ void StagedTransport::quiet(int) {
     const std::uint64_t announced = channels_[peer].announced.load(std::memory_order_acquire);
     if (word(layout_.done(peer)) >= announced)
       continue;
-    Wait wait(health_, timeout_s_, {"quiet of staged puts", static_cast<int>(peer)}, wait_backoff);
+    Wait wait(health_, timeout_s_, {"staged quiet", static_cast<int>(peer)}, wait_backoff);
     std::uint64_t done = 0;
     for (std::uint64_t now = 0; (now = word(layout_.done(peer))) < announced;) {
       check();

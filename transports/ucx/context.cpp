@@ -30,7 +30,7 @@ constexpr const char* second_protocols = "PROTO_ENABLE";
 /// UCX's transports are set without the prefix of their variables.
 struct Preference {
   const char* name;
-  const char* variable; ///< the user's variable, which has priority; nullptr if there is none
+  const char* variable; ///< the user's variable, which has priority; nullptr: always applied
   const char* value;
 };
 constexpr Preference preferences[] = {
@@ -40,8 +40,8 @@ constexpr Preference preferences[] = {
     {"PCI_RELAXED_ORDERING", "UCX_IB_PCI_RELAXED_ORDERING", "n"},
     // The keepalive is for transports that do not detect a peer's end by themselves.
     {"KEEPALIVE_INTERVAL", "UCX_KEEPALIVE_INTERVAL", "5s"},
-    // Since 1.15, UCX has a second set of protocols, the default in 1.16. It has no atomics for
-    // endpoints with error handling, and searches for them endlessly.
+    // UCX has a second set of protocols, the default since 1.16. It has no atomics for endpoints
+    // with error handling, and searches for them endlessly.
     {second_protocols, "UCX_PROTO_ENABLE", "n"},
     // Connect without blocking, since a host may not respond.
     {"CONN_NB", "UCX_TCP_CONN_NB", "y"},

@@ -663,7 +663,7 @@ void UcxTransport::post(OrderedTurn& turn, const RemoteAddress& target,
 
 std::uint64_t UcxTransport::atomic(int context, const RemoteAddress& target,
                                    const AtomicRequest& request) {
-  OrderedTurn turn = begin(context, target.pe, "atomic operation on");
+  OrderedTurn turn = begin(context, target.pe, "perform an atomic operation");
   // In UCX 1.13 as compiled by Debian 12, these atomics ignore the operand over shared memory.
   const bool bits = request.op == AtomicOp::bit_and || request.op == AtomicOp::bit_or ||
                     request.op == AtomicOp::bit_xor;
@@ -679,7 +679,7 @@ void UcxTransport::post_atomic(int context, const RemoteAddress& target,
                                const AtomicRequest& request) {
   if (request.op == AtomicOp::fetch)
     return;
-  OrderedTurn turn = begin(context, target.pe, "atomic operation on");
+  OrderedTurn turn = begin(context, target.pe, "perform an atomic operation");
   post(turn, target, request);
 }
 

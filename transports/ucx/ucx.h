@@ -13,8 +13,8 @@ namespace shmemctl {
 /// only; users set UCX's own variables.
 using UcxSettings = std::map<std::string, std::string>;
 
-/// Opens the library that the option UCX_LIBRARY names. In a build without UCX's headers, the
-/// transport reaches no PE and says why.
+/// Opens the library that the option UCX_LIBRARY names. Without it, or in a build without UCX's
+/// headers, the transport reaches no PE and says why.
 std::unique_ptr<Transport> make_ucx_transport(const TransportSetup& setup,
                                               const UcxSettings& settings = {});
 

@@ -17,7 +17,7 @@ public:
   /// The device must outlive this object.
   explicit AsyncEvents(Device& device);
 
-  /// Processes pending events, and logs those that report a problem. Does not block.
+  /// Processes pending events and logs them: problems, recoveries, new addresses. Does not block.
   void poll();
   /// Problems of that port: "the port went down 3 times"; "" if none.
   std::string history(int port) const;

@@ -186,8 +186,8 @@ std::string Survey::reason() const {
   return unseen.empty()
              ? "there is no RDMA device"
              : "the kernel has " + join(unseen, ", ") +
-                   ", but /dev/infiniband/uverbs* is missing or not readable: give it to "
-                   "the job, as --device=/dev/infiniband does for a container";
+                   ", but /dev/infiniband/uverbs* is missing (a container needs "
+                   "--device=/dev/infiniband), or libibverbs has no provider for a device";
 }
 
 Survey survey(const std::shared_ptr<const Functions>& functions, const Sysroot& sysroot) {

@@ -65,8 +65,8 @@ std::string locked_memory_limit() {
 /// The fix for a failed registration.
 std::string fix_of(MemoryKind kind, int error_number) {
   if (kind == MemoryKind::cuda)
-    return "load nvidia-peermem, or use a driver and kernel with dma-buf; shmemctl doctor "
-           "shows what is missing";
+    return "run shmemctl doctor --only dma-buf,nvidia-peermem,gpudirect-rdma, and check the "
+           "kernel log: dmesg";
   if (error_number == ENOMEM || error_number == EAGAIN || error_number == EPERM)
     return "raise the limit of locked memory: ulimit -l unlimited, or LimitMEMLOCK=infinity in "
            "the service that starts the job";

@@ -58,7 +58,7 @@ inline constexpr int access_all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRI
                                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
 /// Registers [address, address + size_bytes). Throws Error (unavailable) with the errors of all
-/// methods; the error names the limit of locked memory if that is the cause.
+/// methods; the error names the limit of locked memory if that may be the cause.
 /// @param what description for error messages: "the heap"
 /// @param used receives the method that was used
 /// @param access local and remote access, including atomics, unless the caller wants less

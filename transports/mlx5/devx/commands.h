@@ -33,9 +33,9 @@ struct DeviceLimits {
   bool can_force_order = false; ///< whether a QP can be configured to keep the order of WRITEs
 };
 
-/// Whether to configure QPs to keep the order of WRITEs: if the option requests it, or if signals
-/// would otherwise have to wait for completions. QPs with forced order do not profit from adaptive
-/// routing.
+/// Whether to configure QPs to keep the order of WRITEs, if the device can do so: if the option
+/// requests it, or is auto and signals would otherwise have to wait for completions. QPs with a
+/// forced order do not profit from adaptive routing.
 bool forces_order(WriteOrder requested, const DeviceLimits& limits);
 
 /// The maximum number of READs and atomics of a QP in flight; a power of two.

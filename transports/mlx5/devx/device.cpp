@@ -101,8 +101,8 @@ RegisteredQueue DirectDevice::register_queue(void* base, std::size_t size_bytes,
   if (dmabuf < 0) {
     memory = direct_->umem_reg(verbs_.context(), base, size_bytes, IBV_ACCESS_LOCAL_WRITE);
   } else if (!direct_->umem_reg_ex) {
-    fail("register a QP in GPU memory", "libmlx5 is of a version of rdma-core before 38",
-         "update rdma-core, or load nvidia_peermem");
+    fail("register a QP in GPU memory", "libmlx5 is of a version of rdma-core before 35",
+         "update rdma-core to 44 or later, or load nvidia_peermem");
   } else {
     mlx5dv_devx_umem_in request{};
     request.size = size_bytes;

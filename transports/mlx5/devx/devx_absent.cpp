@@ -8,7 +8,7 @@ namespace shmemctl::mlx5 {
 
 namespace {
 
-constexpr const char* reason = "this build has no rdma-core headers";
+constexpr const char* reason = "this build has no mlx5: the headers of rdma-core were missing";
 
 } // namespace
 

@@ -145,7 +145,7 @@ std::unique_ptr<Hca> open_devx_hca(const std::string& device, int port,
   const std::optional<DirectLibraries> libraries = load(settings, why);
   if (!libraries)
     throw Error(ExitCode::unavailable, "mlx5 device", "open", why,
-                "install rdma-core (libibverbs1, ibverbs-providers), or set "
+                "install rdma-core 32 or later (libibverbs1, ibverbs-providers), or set "
                 "SHMEMCTL_MLX5_DEVICE=emulated",
                 {{}, {}, device, port});
   return open_devx_hca(*libraries, device, port, settings);

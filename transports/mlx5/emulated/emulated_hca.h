@@ -106,7 +106,7 @@ public:
   std::unique_ptr<HcaMemory> register_mapped(const MemoryRequest& request, std::byte* mapped);
   std::unique_ptr<HcaQp> create_queue(const QpOptions& options) override;
 
-  /// Polls every QP once; returns how many WQEs were executed. Thread safe.
+  /// Polls every QP once; returns the number of steps done, 0 if there were none. Thread safe.
   unsigned poll();
 
   /// Execution is paused while an object of this class exists, so that executors can be changed.

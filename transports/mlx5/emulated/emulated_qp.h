@@ -34,7 +34,7 @@ public:
   void connect(std::shared_ptr<Executor> peer) { peer_ = std::move(peer); }
   void inject(const InjectedFault& fault) { faults_.push_back(fault); }
 
-  /// Executes up to `most` WQEs whose doorbell has been rung; returns their number.
+  /// Serves up to `most` WQEs whose doorbell has been rung. Returns the number of steps done.
   unsigned serve(unsigned most);
 
   // Any thread may call the next two functions at any time: their values are written once.

@@ -60,7 +60,7 @@ class MappedExecutor final : public Executor {
 public:
   /// Adds memory that the peer has registered. If the QP is in use, the HCA must be held
   /// (EmulatedHca::hold()).
-  /// @throw Error (usage) if the window is not mapped here
+  /// @throw Error (usage) if the window is not mapped here, or is GPU memory
   void add(const KeyWindow& window);
 
   Outcome check(const RaddrSegment& remote, std::uint64_t size_bytes,

@@ -33,7 +33,7 @@ Scenarios providers() {
   const fabric::ProviderPresence none{"libfabric 1.17 (/lib/libfabric.so.1)",
                                       "",
                                       {},
-                                      "it has no provider for it: efa: No data available",
+                                      "it has no usable provider: efa: No data available",
                                       "name an available provider"};
   const fabric::ProviderPresence no_library{
       "", "", {}, "libfabric cannot be opened: no such file", "install libfabric1"};

@@ -98,7 +98,7 @@ TEST(Connecting, NoMethodAtAll) {
   const std::string message =
       expect_error(ExitCode::unavailable,
                    {"port fake0:1", "device fake0, port 1", "Connection timed out",
-                    "10.0.0.1 to 10.0.0.1", "fe80::1 to fe80::1"},
+                    "10.0.0.1 and 10.0.0.1", "fe80::1 and fe80::1"},
                    [&] { connection_over(fake); });
   EXPECT_NE(message.find("IB_GID_INDEX"), std::string::npos);
 }
@@ -125,7 +125,7 @@ TEST(Connecting, InfinibandByLid) {
   FakeVerbs fake({device});
   EXPECT_EQ(connection_over(fake, {{"IB_SL", "3"}}),
             "fake0:1 -> fake0:1, 2 QPs, InfiniBand, MTU 4096");
-  expect_error(ExitCode::usage, {"traffic class", "IB_TRAFFIC_CLASS is 96"}, [&] {
+  expect_error(ExitCode::usage, {"must be 0", "IB_TRAFFIC_CLASS is 96"}, [&] {
     connection_over(fake, {{"IB_TRAFFIC_CLASS", "96"}});
   });
 }

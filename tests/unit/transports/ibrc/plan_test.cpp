@@ -142,7 +142,7 @@ TEST(Plan, InfinibandGoesByLidWithinItsSubnet) {
 TEST(Plan, InfinibandHasNoTrafficClass) {
   Settings settings;
   settings.path.traffic_class = 96;
-  EXPECT_NE(expect_error(ExitCode::usage, {"traffic class", "96", "mlx5_0"},
+  EXPECT_NE(expect_error(ExitCode::usage, {"must be 0", "96", "mlx5_0"},
                          [&] {
                            plan_paths(of({infiniband("mlx5_0")}), of({infiniband("mlx5_0")}),
                                       settings, job, 1);

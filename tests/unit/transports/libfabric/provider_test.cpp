@@ -188,7 +188,7 @@ TEST_F(FabricProviderHere, WrongRequiredVariableIsNamed) {
   const test::SetVariable wrong("FI_EFA_USE_DEVICE_RDMA", "0");
   const Unavailable problem = problem_of({"libfabric.so.1", "tcp", "efa", "", 1});
   EXPECT_NE(problem.reason.find("FI_EFA_USE_DEVICE_RDMA is \"0\""), std::string::npos);
-  EXPECT_NE(problem.fix.find("set the variable"), std::string::npos);
+  EXPECT_NE(problem.fix.find("or unset it"), std::string::npos);
 }
 
 TEST_F(FabricProviderHere, TheNamedInterfaceIsTaken) {

@@ -60,7 +60,7 @@ TEST(Hellos, ADamagedOneNamesThePeer) {
 
 TEST(Hellos, AllPesCreateTheSameNumberOfQps) {
   Job job;
-  expect_error(ExitCode::usage, {"PE 1 on node1", "it creates 5 QPs per peer, this PE 2"}, [&] {
+  expect_error(ExitCode::usage, {"PE 1 on node1", "5 QPs per peer and NIC, this PE 2"}, [&] {
     read(job, {text("node0", 2), text("node1", 5), text("node2", 2)});
   });
 }
