@@ -1,5 +1,5 @@
-// The arithmetic of device collectives: which part (a block or another scope) sends which piece of
-// the data to which member. For host and device; stateless.
+// The arithmetic of device collectives and barriers: which part (a block or another scope) sends
+// which piece of the data to which member, and in which words. For host and device; stateless.
 #pragma once
 
 #include <cstdint>
@@ -102,7 +102,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t size_in(std::uint64_t word) {
   return word >> collect_number_bits;
 }
 
-// A network barrier puts its number into a word of every other member. Without a fence puts are
+// A network barrier puts its number into a word of each unmapped member. Without a fence puts are
 // unordered, so the number of this barrier may overtake that of the previous one; therefore two
 // words are used alternately. Two suffice: a member that puts number b + 2 has left barrier b + 1,
 // for which every member has entered b + 1, hence left b, hence seen number b in the word that is

@@ -16,8 +16,8 @@ __device__ inline void signal_add(const DeviceJob& job, std::uint64_t* signal, s
                                   int pe) {
   atomic_add(job, signal, value, pe);
 }
-/// Sets a signal or adds to it. For every observer, all that this thread has done or seen comes
-/// before the signal.
+/// Sets a signal or adds to it. For every observer, all that this thread has done or seen in mapped
+/// memory comes before the signal.
 __device__ inline void fenced_signal(const DeviceJob& job, std::uint64_t* signal,
                                      std::uint64_t value, SignalOp op, int pe) {
   fence_system(); // the signal itself is relaxed
