@@ -412,7 +412,8 @@ TEST(Simulation, TablesSayWhatTheReportSays) {
                             "mark": 2.4})"));
   EXPECT_EQ(charts.size(), 3U);
   EXPECT_EQ(section.at("blocks").back().at("text"),
-            "3 NICs and 1 switch with no more traffic are not in the report (sim --all, --top N).");
+            "3 NICs and 1 switch with no more traffic than these are not in the report (sim --all, "
+            "--top N).");
 }
 
 TEST(Nics, BarsAreMarkedByTheRateOfTheirLink) {
