@@ -166,9 +166,9 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t slot_pairs(int senders) {
 SHMEMCTL_HOST_DEVICE constexpr bool is_small(std::uint64_t size_bytes, int senders) {
   return pairs_of(size_bytes) <= slot_pairs(senders);
 }
-/// Most words of data that a thread sends as pairs in a gather or broadcast by a single thread or
-/// warp. Each takes half a microsecond; with more than these, stores of 16 bytes and flags are
-/// faster (H200).
+/// Most pairs that a thread sends, over all members, in a gather or broadcast by a single thread or
+/// warp. Each takes half a microsecond; with more of them, stores of 16 bytes and flags are faster
+/// (H200).
 inline constexpr std::uint64_t few_pairs_per_thread = 8;
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t word_of(std::uint32_t data, std::uint64_t epoch) {
   return static_cast<std::uint64_t>(data) << 32 | static_cast<std::uint32_t>(epoch);

@@ -11,7 +11,7 @@
 // Calls with a scope (Thread, Warp, Block): one scope of each PE makes the call. Calls with _grid:
 // all blocks of a launch make the call; it is complete at the kernel's end, or in each block after
 // a grid_sync(). During the call, only the block with the highest index, or the last one to finish,
-// waits for the others, so the grid may have any size. Two such calls in one launch need a
+// waits for other blocks, so the grid may have any size. Two such calls in one launch need a
 // grid_sync() between them, for which all blocks must be resident.
 #pragma once
 

@@ -105,7 +105,7 @@ __device__ inline void put_signal(const DeviceJob& job, void* target, const void
 
 /// Put with signal: the payload is visible at the target before the signal is set (or added to).
 /// Says nothing about earlier puts. `source` may be overwritten on return. If data (8 bytes) and
-/// signal (set) are the two halves of 16 aligned bytes, they are sent in one store.
+/// signal (set) are the two halves of 16 aligned bytes, one store sends both to a mapped PE.
 template <class Scope>
 __device__ inline void put_signal(const DeviceJob& job, void* target, const void* source,
                                   std::size_t size_bytes, std::uint64_t* signal,
