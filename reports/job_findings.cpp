@@ -198,7 +198,7 @@ std::vector<FindingReference> fabric_findings() {
        "More than 0.2% of the TCP segments that a host sends or receives are sent again, and over "
        "four times as many as elsewhere (a warning if PEs share a CPU). TCP hides that, RDMA not.",
        "`fabric` reads the TCP counters of each host with each measurement. At least half of the "
-       "host's pairs lose packets, and the host again when it is measured four more times.",
+       "host's pairs lose packets, and so does the host when it is measured four more times.",
        "Look for drops and errors on that host and at its switch port: `ethtool -S`, `shmemctl "
        "hotspots`; cable, optics, MTU, full queues."},
       {"fabric-one-way", group, "error, warning",
