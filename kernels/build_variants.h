@@ -1,7 +1,7 @@
-// Two builds of each kernel: `with_network` with the network, and `mapped` without it
-// (SHMEMCTL_DEVICE_WITHOUT_NETWORK), for jobs in which every PE is mapped. Network code costs
-// registers even where it is never executed: when they are scarce, loop variables are spilled to
-// local memory, which each acquire and fence evicts from L1 (0.2 us per iteration, H200).
+// Two builds of bench's measuring kernels and of those for streams: `with_network`, and `mapped`
+// without the network (SHMEMCTL_DEVICE_WITHOUT_NETWORK), for jobs in which every PE is mapped.
+// Network code costs registers even where it is not executed: when they are scarce, loop variables
+// spill to local memory, which each acquire and fence evicts from L1 (0.2 us per iteration, H200).
 #pragma once
 
 #include "src/abi/device_job.h"

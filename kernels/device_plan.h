@@ -1,5 +1,5 @@
-// The arithmetic of device collectives: which part (a block or another scope) sends which piece of
-// the data to which member. For host and device; stateless.
+// The arithmetic of device collectives and barriers: which part (a block or another scope) sends
+// which piece of the data to which member, and in which words. For host and device; stateless.
 #pragma once
 
 #include <cstdint>
@@ -102,7 +102,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t size_in(std::uint64_t word) {
   return word >> collect_number_bits;
 }
 
-// A network barrier puts its number into a word of every other member. Without a fence puts are
+// A network barrier puts its number into a word of each unmapped member. Without a fence puts are
 // unordered, so the number of this barrier may overtake that of the previous one; therefore two
 // words are used alternately. Two suffice: a member that puts number b + 2 has left barrier b + 1,
 // for which every member has entered b + 1, hence left b, hence seen number b in the word that is
@@ -166,9 +166,9 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t slot_pairs(int senders) {
 SHMEMCTL_HOST_DEVICE constexpr bool is_small(std::uint64_t size_bytes, int senders) {
   return pairs_of(size_bytes) <= slot_pairs(senders);
 }
-/// Most words of data that a thread sends as pairs in a gather or broadcast by a single thread or
-/// warp. Each takes half a microsecond; with more than these, stores of 16 bytes and flags are
-/// faster (H200).
+/// Most pairs that a thread sends, over all members, in a gather or broadcast by a single thread or
+/// warp. Each takes half a microsecond; with more of them, stores of 16 bytes and flags are faster
+/// (H200).
 inline constexpr std::uint64_t few_pairs_per_thread = 8;
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t word_of(std::uint32_t data, std::uint64_t epoch) {
   return static_cast<std::uint64_t>(data) << 32 | static_cast<std::uint32_t>(epoch);

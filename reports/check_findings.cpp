@@ -22,7 +22,7 @@ std::vector<FindingReference> check_findings() {
        "(100), install cuda-compat or a newer driver."},
       {"nvidia-devices", group, severities,
        "Device nodes of the driver are missing, or this user may not open them. It is a warning if "
-       "only those of some GPUs are.",
+       "only those of some GPUs are missing.",
        "`/dev/nvidiactl`, `/dev/nvidia-uvm`, `/dev/nvidia<N>`.",
        "`nvidia-modprobe -u -c 0`; in a container, `docker run --gpus all`."},
       {"fabric-manager", group, error,
@@ -71,9 +71,9 @@ std::vector<FindingReference> check_findings() {
        "`/proc/driver/nvidia/gpus`, compared with PCI.",
        "`dmesg | grep -i -E 'nvrm|xid'`; in a container, `docker run --gpus all`."},
       {"gpu-health", group, severities,
-       "A GPU reports uncorrected memory errors, row remappings or page retirements that are "
-       "pending or failed, or clocks that heat or power hold back. It is an error if row remapping "
-       "failed.",
+       "A GPU reports uncorrected memory errors, a row remapping that is pending or failed (which "
+       "is an error), a page retirement that is pending, or clocks that heat or power hold back; "
+       "or NVML reports nothing.",
        "NVML.",
        "Reset the GPU or reboot for pending remappings; replace a GPU whose remapping failed."},
       {"gpu-clocks", group, warning,
@@ -203,7 +203,7 @@ std::vector<FindingReference> check_findings() {
        "classes, ECN (DCQCN) or traffic class: the same traffic is lossless on one and dropped on "
        "the other.",
        "The kernel's DCB interface (`RTM_GETDCB`), `/sys/class/net/*/ecn`, "
-       "`/sys/class/infiniband/*/tc`.",
+       "`/sys/class/infiniband/*/tc`, `/sys/kernel/config/rdma_cm`.",
        "Give all of them the settings of the fabric: `mlnx_qos`, `dcb`, and the files in `ecn`."},
       {"link-flaps", group, warning,
        "A port has lost its link much more often than the other ports of this node: a cable, a "
@@ -261,7 +261,7 @@ std::vector<FindingReference> check_findings() {
        "transport between PEs."},
       {"memlock", group, error,
        "The limit of locked memory is not `unlimited`: registering more than it for RDMA fails.",
-       "`/proc/self/limits`.",
+       "`/proc/self/limits`; a limit that CAP_IPC_LOCK lifts is none.",
        "`ulimit -l unlimited` in `/etc/security/limits.d`; Slurm: `LimitMEMLOCK=infinity`; in a "
        "container, `docker run --ulimit memlock=-1`."},
       {"dev-shm", group, severities,
@@ -367,8 +367,8 @@ std::vector<FindingReference> check_findings() {
        "`symbol-missing`.",
        "Rebuild the extension, or install the version that the message names."},
       {"software-cuda", group, warning,
-       "`CUDA_HOME` names no CUDA toolkit, one of another major release than PyTorch's, or one "
-       "whose programs need a newer driver.",
+       "`CUDA_HOME`, or else `CUDA_PATH`, names no CUDA toolkit, one of another major release than "
+       "PyTorch's, or one whose programs need a newer driver.",
        "`version.json`, `version.txt` or `include/cuda.h` in it, `torch/version.py`, "
        "`/proc/driver/nvidia/version`.",
        "Set `CUDA_HOME` to the toolkit that fits."},

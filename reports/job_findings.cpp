@@ -19,6 +19,11 @@ std::vector<FindingReference> transport_findings() {
        "node.",
        "Run the PEs of a node as one user, in one PID namespace, and free memory if none can be "
        "registered."},
+      {"emulated-hca", group, "info",
+       "A transport went over the emulated HCA, so its figures are those of CPUs, not of an mlx5 "
+       "device.",
+       "The device that the transport opened.",
+       "Run on a node with an mlx5 device, with `SHMEMCTL_MLX5_DEVICE=real`."},
       {"gpu-kernels-unavailable", group, "error",
        "Kernels cannot be launched in this job, so pairs were not checked by kernels.",
        "`bringup` loads and launches a kernel on the GPU of every PE.",
@@ -45,11 +50,6 @@ std::vector<FindingReference> transport_findings() {
        "Every transport reports for every pair whether it reaches it, and why not.",
        "Enable a transport between these hosts; the fix names one that reaches all pairs if there "
        "is one."},
-      {"emulated-hca", group, "info",
-       "A transport went over the emulated HCA, so its figures are those of CPUs, not of an mlx5 "
-       "device.",
-       "The device that the transport opened.",
-       "Run on a node with an mlx5 device, with `SHMEMCTL_MLX5_DEVICE=real`."},
       {"traffic-elsewhere", group, "error",
        "A transport claims to have moved more bytes through a NIC port than the port's own counter "
        "saw: the traffic took another port.",
@@ -85,14 +85,14 @@ std::vector<FindingReference> bench_findings() {
        "Comparison of the two halves of each PE's samples.",
        "Measure longer (`-D 5`) on an idle machine."},
       {"bench-interference", group, "warning",
-       "Something else used the CPU while a case, or MoE on the host, was measured: run-queue wait "
-       "or steal time above 1 %, the other hardware thread busy above 10 %, a frequency change "
-       "above 5 %, or throttling.",
-       "`/proc/self/schedstat`, `/proc/stat`, cpufreq and thermal counters before and after.",
+       "A PE's CPU was disturbed while a case, or MoE on the host, was measured: run-queue wait or "
+       "steal time above 1 %, the other hardware thread busy above 10 %, a frequency change above "
+       "5 %, or throttling.",
+       "`/proc/thread-self/schedstat`, `/proc/stat`, cpufreq, thermal counters before and after.",
        "Measure on an idle machine; trust min and p50, not p99 and max."},
       {"bench-ladder", group, "info",
-       "`bench --ladder`: the bandwidth of each step of one path (memcpy or the link, the "
-       "transport alone, put, MoE dispatch), and the two steps between which the most is lost.",
+       "`bench --ladder`: the bandwidth of each step of one path (memcpy, limit of the link, `st`, "
+       "RDMA writes, the transport alone, put, MoE dispatch), and the step that loses the most.",
        "The rows of the steps at one size; for MoE, by the bytes that leave a PE.",
        "Measure the step that loses the most by itself; `bench --list` says what each case "
        "measures."},
@@ -197,8 +197,8 @@ std::vector<FindingReference> fabric_findings() {
       {"fabric-lossy", group, "error, warning",
        "More than 0.2% of the TCP segments that a host sends or receives are sent again, and over "
        "four times as many as elsewhere (a warning if PEs share a CPU). TCP hides that, RDMA not.",
-       "`fabric` reads the TCP counters of each host with each measurement. Half of the host's "
-       "pairs lose packets, and do so when they are measured four more times.",
+       "`fabric` reads the TCP counters of each host with each measurement. At least half of the "
+       "host's pairs lose packets, and so does the host when it is measured four more times.",
        "Look for drops and errors on that host and at its switch port: `ethtool -S`, `shmemctl "
        "hotspots`; cable, optics, MTU, full queues."},
       {"fabric-one-way", group, "error, warning",
@@ -208,12 +208,12 @@ std::vector<FindingReference> fabric_findings() {
        "frames that it gets, and at the settings of its PCIe slot."},
       {"fabric-slow-group", group, "error, warning",
        "Several hosts are fast among themselves and slow to all others.",
-       "As `fabric-slow-host`; three quarters of the pairs among them are not slow.",
+       "As `fabric-slow-host`; at least three quarters of the pairs among them are not slow.",
        "Look at what they share: the uplinks of their leaf switch, its routes."},
       {"fabric-slow-host", group, "error, warning",
-       "All NICs of a host, or at least three quarters of them, are slower than those of the other "
-       "hosts. It is an error if the bandwidth is at least 1.2 times worse, a warning if the "
-       "latency is at least 1.5 times worse, or if several PEs share a CPU.",
+       "At least three quarters of the NICs of a host are slower than those of the other hosts. It "
+       "is an error if the bandwidth is at least 1.2 times worse, a warning if only the latency is "
+       "(at least 1.5 times, and 2 us), or if several PEs share a CPU.",
        "`fabric` measures every pair of hosts. Medians over its partners give what each NIC adds; "
        "what is beyond the noise is measured up to four more times with few others at work, and "
        "has to be slow each time.",
@@ -286,7 +286,7 @@ std::vector<FindingReference> gpu_copy_findings() {
        "See that nobody else uses the GPUs, then look at `nvidia-smi nvlink --status`, `nvidia-smi "
        "topo -m` and `systemctl status nvidia-fabricmanager`."},
       {"gpu-link-corrupt", group, "error", "Bytes that one GPU copied to another arrived wrong.",
-       "Every copy is compared with a pattern.",
+       "After the timed copies of a pair, what arrived is compared with a pattern.",
        "`nvidia-smi nvlink --errorcounters` and `dmesg` for Xid errors; see pcie-acs and iommu of "
        "`shmemctl doctor`."},
       {"gpu-link-slow", group, "warning",
@@ -311,19 +311,19 @@ std::vector<FindingReference> acceptance_findings() {
       {"check-bench", group, "error",
        "`check`: the short sweeps between 2 PEs failed or did not finish.",
        "Exit code and report of `shmemctl run -n 2 bench ... --quick`.",
-       "Run that part alone; the printed fix gives the command."},
+       "Do what the printed fix says, or run that part alone."},
       {"check-bench-gpu", group, "error",
        "`check`: the short sweeps between kernels of 2 PEs failed or did not finish.",
        "Exit code and report of `shmemctl run -n 2 bench ... --initiator gpu --quick`.",
-       "Run that part alone; the printed fix gives the command."},
+       "Do what the printed fix says, or run that part alone."},
       {"check-bringup", group, "error",
-       "`check`: a job of 4 PEs did not come up, or a pair failed.",
+       "`check`: a job of 4 PEs did not come up or did not finish (a bad pair: `pair-corrupt`).",
        "Exit code and report of `shmemctl run -n 4 bringup`.",
-       "Run that part alone; the printed fix gives the command."},
+       "Do what the printed fix says, or run that part alone."},
       {"check-moe", group, "error",
        "`check`: dispatch and combine between 2 PEs failed or did not finish.",
        "Exit code and report of `shmemctl run -n 2 moe`.",
-       "Run that part alone; the printed fix gives the command."},
+       "Do what the printed fix says, or run that part alone."},
       {"expected-differs", group, "error",
        "`check --expect`: a device, the number of NVSwitches or a version differs from the file, "
        "or cannot be read here. All differences of one device are in one finding.",
@@ -366,25 +366,25 @@ std::vector<FindingReference> report_findings() {
       {"comparison-differs", group, "warning",
        "`report diff`: machines, drivers, topologies, options or tool versions differ between BASE "
        "and NEW.",
-       "The header of each report.",
+       "Hosts, distances, mapping, options, variables and job in the reports of both sides.",
        "Read the changes with that in mind, or measure both on the same machine with the same "
        "options."},
+      {"comparison-disturbed", group, "warning",
+       "`report diff` finds changed rows, and other processes disturbed some of the runs: the "
+       "changes may be their doing.",
+       "Findings `bench-interference` in the reports of both sides.",
+       "Measure both on a machine that does nothing else, several runs on each side."},
       {"comparison-unclear", group, "error, warning",
        "`report diff`: more than half of the rows are unclear, so nothing is decided about most of "
        "what was measured; or more than `--max-unclear` allows, which is an error.",
        "A row is unclear if its confidence interval contains both no change and a relevant change.",
        "Measure longer (`-D 5`), and several times on each side, and pass the folders with the "
        "reports."},
-      {"comparison-disturbed", group, "warning",
-       "`report diff` of changed rows: other processes disturbed some of the runs, so the changes "
-       "may be their doing.",
-       "Findings `bench-interference` in the reports of both sides.",
-       "Measure both on a machine that does nothing else, several runs on each side."},
       {"merge-left-out", group, "info",
-       "`report merge`: the reports differ in topology, mapping, simulation or hot spots, so the "
-       "merged one has none. Topology and mapping are with each run (`runs[].topology`), and "
+       "`report merge`: the reports differ in topology, mapping, simulation, logs or hot spots, so "
+       "the merged one has none. Topology and mapping are with each run (`runs[].topology`), and "
        "`report html` draws them.",
-       "The parts are compared for equality.",
+       "The parts are compared; hot spots of different hosts are joined if measured alike.",
        "Read that part with the run, or in the single reports."},
       {"regression", group, "error",
        "`report diff`: rows of a case are worse in NEW than in BASE, by more than the noise and "

@@ -11,10 +11,10 @@ namespace shmemctl::view {
 const nlohmann::json& member(const nlohmann::json& object, const char* key);
 /// The member if it is a list, else an empty list.
 const nlohmann::json& list(const nlohmann::json& object, const char* key);
-/// A string, a number (shortest form), true or false, as text; empty for anything else. Not
-/// escaped: the bytes of the document.
+/// A string, a number (if not an integer, decimal() with six digits), true or false, as text; empty
+/// for anything else. Not escaped: the bytes of the document.
 std::optional<std::string> scalar(const nlohmann::json& value);
-/// The member as safe text, `otherwise` if it is not text.
+/// The member as safe text, `otherwise` if it is missing or not a scalar().
 std::string text(const nlohmann::json& object, const char* key, const std::string& otherwise = "");
 std::optional<double> number(const nlohmann::json& object, const char* key);
 /// "12.5", "0.003", "400": `digits` significant digits, no trailing zeros. From 1000 on, rounded to

@@ -121,8 +121,8 @@ std::string unless_empty(const std::string& name, const std::string& otherwise) 
   return name.empty() ? otherwise : name;
 }
 
-/// Parameters that bench derives from the size, unless options set them: a name contains them only
-/// if rows would otherwise have the same name.
+/// The parameter that bench derives from the size, unless an option sets it: a name contains it
+/// only if rows would otherwise have the same name.
 constexpr const char* chosen_by_size = "window";
 
 json without_chosen(json params) {

@@ -39,7 +39,7 @@ std::vector<FindingReference> topology_findings() {
        "that line must run in each rank's own process, and fails anywhere else."},
       {"mapping-count", group, "error, warning",
        "The counts in `NVSHMEM_HCA_PE_MAPPING` do not add up to the number of PEs on the node: PEs "
-       "begin again at the first device, or the end of the list is not used. It is an error if a "
+       "begin again at the first device, or the end of the list is not used. It is an error if any "
        "list has more than 32 rows, because NVSHMEM writes past the end of its arrays.",
        "The list is expanded as NVSHMEM expands it and compared with the PEs per node.",
        "Let the counts add up to the PEs of a node, and name at most 32 ports."},
@@ -81,13 +81,13 @@ std::vector<FindingReference> topology_findings() {
        "The mapping policy reports what it could not decide.",
        "Run `shmemctl topo` with the same settings on the host itself."},
       {"nic-far", group, "warning, info",
-       "A PE uses a NIC although it could have a nearer one. It is a warning if the path leaves "
-       "the PCIe switches (a host bridge or a socket is crossed).",
+       "A PE uses a NIC although it could have a nearer one. It is info if the path does not leave "
+       "the PCIe switches (in `inspect`, if the ports carried nearly nothing in the window).",
        "The distance of the chosen NIC is compared with that of the NIC which the best assignment "
        "gives to the PE; in `explain`, which reads the choice in a log, with all NICs of the "
-       "compute fabric. `inspect` compares the NICs of a process's connected queue pairs (RDMA "
-       "netlink) with those near its GPU (NVML), and names a process only if a nearer NIC would be "
-       "used by no more processes; info: these ports carried nearly nothing in the window.",
+       "fabric. `inspect` compares the NICs of a process's connected queue pairs (RDMA netlink) "
+       "with those near its GPU (NVML), and names a process only if fewer processes use a nearer "
+       "NIC than its own, or if an exchange with one of them would shorten both paths in sum.",
        "Set the mapping that the finding prints."},
       {"nic-hotspot", group, "error, warning, info",
        "A NIC carries the traffic of more PEs than the best assignment would give to any NIC, "
@@ -121,7 +121,7 @@ std::vector<FindingReference> topology_findings() {
        "A PE uses a NIC that is not part of the compute fabric: another link layer, another rate, "
        "or EFA beside InfiniBand. It cannot reach the NICs that the other PEs use, or is much "
        "slower. It is a warning if its link layer and rate are unknown. `sim` reports the same.",
-       "The compute fabric is the largest group of ports with the same link layer and rate.",
+       "The fabric is the kind of ports (link layer, rate, EFA or not) with most NICs near GPUs.",
        "Set the mapping that the finding prints."},
       {"nic-without-gpu", group, "info",
        "No GPU is near this NIC. It is probably meant for storage or management, not for GPU "
@@ -141,10 +141,10 @@ std::vector<FindingReference> topology_findings() {
        "The table of NVSHMEM releases in this program.",
        "Give a known release, such as the one that the fix names."},
       {"pcie-degraded", group, "warning, info",
-       "A PCIe link to a GPU or NIC runs with fewer lanes or at a lower speed than both ends can. "
-       "It is also a warning if the slot of one device can do less than the slots of the other "
-       "devices of its model. The info forms: an idle GPU lowers its link speed, or the slots of "
-       "all devices of the model can do no more.",
+       "A PCIe link to a GPU or NIC runs with fewer lanes or at a lower speed than the device can. "
+       "It is also a warning if slots limit fewer than half of the devices of a model. The info "
+       "forms: an idle GPU lowers its link speed, or slots limit half of the devices of the model "
+       "or more.",
        "`current_link_width`, `current_link_speed` and their maxima at both ends of the link.",
        "Reseat the device or its riser and check the slot's settings in the firmware."},
       {"port-down", group, "error, warning, info",
@@ -224,8 +224,8 @@ std::vector<FindingReference> nic_counter_findings() {
        "Look at the files under `/sys/class/infiniband/DEVICE`; update a driver or firmware that "
        "does not count, and measure again if the counters were reset meanwhile."},
       {"link-flapping", group, "error, warning",
-       "A link went down or had to recover from errors: link_downed, link_error_recovery, symbol "
-       "errors, carrier changes above their thresholds.",
+       "A link went down, had to recover from errors, or has many: link_downed, "
+       "link_error_recovery, symbol_error, carrier_changes and others above their thresholds.",
        "Rules in `nic_thresholds.conf`, each with its severity and source.",
        "Reseat or replace cable and transceiver, look at the switch port, then at the kernel log."},
       {"nic-congested", group, "error, warning",
@@ -243,14 +243,14 @@ std::vector<FindingReference> nic_counter_findings() {
        "Compare with `shmemctl topo`: the PEs of that port are named; change the mapping or spread "
        "the load."},
       {"nic-lossy", group, "error, warning",
-       "Counters show loss: discards, retransmissions, packets out of order above their "
-       "thresholds.",
+       "Counters show loss: discards, corrupted packets, retransmissions, packets out of order "
+       "above their thresholds.",
        "Rules in `nic_thresholds.conf`.",
        "Look at PFC and buffers of host and switch port, at the host's PCIe link, and at the "
        "port's link errors."},
       {"slow-nic", group, "warning",
-       "Long transfers went through a NIC port at less than 0.6 times the rate of its siblings.",
-       "Bytes and time of each long transfer, by port.",
+       "Long transfers went through a NIC port at less than 0.6 times the median of other ports.",
+       "Bytes and time of long transfers, by port; others of its host or, if none, of the job.",
        "Look at its link, cable and switch port, at its PCIe link (`shmemctl topo`), and at the "
        "port at the other end (`shmemctl bringup`). `SHMEMCTL_HCA_LIST=^DEVICE` excludes it."},
   };
@@ -286,7 +286,7 @@ std::vector<FindingReference> log_findings() {
        "Marks of libraries' error lines. Lines that differ in numbers only are one finding.",
        "Look at the lines before it; add what you find out with `--catalogue FILE`."},
       {"nic-hotspot-logged", group, "warning",
-       "By their logs, several ranks of a host use one NIC while its other NICs carry nothing.",
+       "By their logs, several ranks of a host use one NIC, and none uses some of its other NICs.",
        "The NIC of each rank's connections, and the NICs that the library lists.",
        "Run `shmemctl topo` on that node with the job's settings, and set the mapping that it "
        "prints."},
@@ -360,8 +360,8 @@ std::vector<FindingReference> process_findings() {
        "kernel or has ended, or a local rank is missing. The info form is a guess: one rank sleeps "
        "while all others run, or runs while all others sleep, or its GPU is idle while those of "
        "the others are busy.",
-       "`inspect` reads states, CPU times and descendants of all processes of the job on this "
-       "node, and how busy each keeps its GPU (NVML).",
+       "`inspect` reads states, CPU times and descendants of all processes of the job on this node "
+       "(under a launcher, on all its nodes), and how busy each keeps its GPU (NVML).",
        "Look at that process; compile before the job starts, or raise the timeout of the others."},
       {"receive-side-narrow", group, "warning",
        "A node sends by several RDMA ports and receives nearly everything by one, which limits "

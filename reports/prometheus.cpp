@@ -191,7 +191,7 @@ void add_comparison(const Report& report, Metrics& metrics) {
       metrics.add("shmemctl_comparison_rows", "Rows of the comparison by verdict.",
                   {{"verdict", verdict}}, view::number(counts, verdict.c_str()));
   for (const json& threshold : report.thresholds)
-    metrics.add("shmemctl_threshold_success", "1 if all rows meet the threshold.",
+    metrics.add("shmemctl_threshold_success", "1 if the threshold is met, 0 if not.",
                 {{"threshold", view::text(threshold, "expression")}},
                 view::member(threshold, "passed") == json(true) ? 1.0 : 0.0);
 }
@@ -206,7 +206,7 @@ std::string write_prometheus(const Report& report, const PrometheusLabels& commo
   Metrics metrics(common);
   metrics.add("shmemctl_build_info", "Version and revision of the tool that measured.",
               {{"version", report.tool.version}, {"git_sha", report.tool.git_revision}}, 1.0);
-  metrics.add("shmemctl_run_success", "1 if the run was complete and found nothing wrong.", {},
+  metrics.add("shmemctl_run_success", "1 if the run was complete and its exit code is 0.", {},
               report.status == ReportStatus::complete && report.exit_code == ExitCode::ok ? 1.0
                                                                                           : 0.0);
   metrics.add("shmemctl_run_timestamp_seconds", "When the run ended.", {},

@@ -29,7 +29,7 @@ struct RowPath {
   std::vector<std::string> nics; ///< NICs of the PEs that issue: "eth0", "mlx5_0", "mlx5_1:2"
 };
 
-/// "PE 0 (a) -> PE 2 (b) by libfabric eth0"; without a pair "by libfabric eth0, shm". Strings are
+/// "PE 0 (a) -> PE 2 (b) by libfabric eth0"; without a pair "by libfabric, shm (eth0)". Strings are
 /// unescaped: a reader of a foreign report prints safe_text() of it.
 std::string to_text(const RowPath& path);
 
@@ -148,7 +148,7 @@ struct ConnectionRow {
   std::string path; ///< key "way": "rxe0:1 -> rxe0:1, 2 QPs"
 };
 
-/// `doctor`'s results: key "checks", one per precondition.
+/// Key "checks": of `doctor`, one per precondition; of `check`, its parts as well.
 struct CheckRow {
   std::string id; ///< kebab-case
   std::string title;

@@ -182,7 +182,7 @@ void ResultColumns::choose_values(const ResultRow& row) {
     limits_.push_back(*row.limited_by);
 }
 
-/// Drops columns whose content another column has as well, to stay within 100 columns.
+/// Without `verbose`, drops columns that say least beside the others, to stay within 100 columns.
 void ResultColumns::leave_out() {
   if (!style_.verbose) {
     varying_.erase(std::remove_if(varying_.begin(), varying_.end(), is_chosen), varying_.end());

@@ -57,8 +57,8 @@ private:
 /// for missing values.
 std::string result_blocks_text(const ResultRows& rows, const TextStyle& style);
 
-/// The notes below the rows of a case, each printed once: why a row failed, was skipped or not
-/// verified, why there is no share of a limit, or a share above 100%. "" if there are none.
+/// The notes below the rows of a case, each printed once: cores used; why a row failed, was skipped
+/// or not verified; why there is no share of a limit, or one above 100%. "" if there are none.
 std::string result_notes_text(const ResultRows& rows, const TextStyle& style);
 
 /// Notes on the columns, printed once for all tables: which rows of tokens the

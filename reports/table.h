@@ -15,7 +15,7 @@ struct TextStyle {
   int layout_width() const { return width > 0 ? width : 80; }
   bool verbose = false;
   bool utf8 = true;       ///< false: ASCII marks
-  bool heat_maps = false; ///< pairs of PEs and of GPUs as pictures
+  bool heat_maps = false; ///< pairs of PEs, of hosts and of GPUs as pictures
   bool gigabits = false;  ///< bandwidth of results in Gb/s
   bool p999 = false;      ///< results with a column for p99.9
 };

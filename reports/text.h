@@ -11,11 +11,11 @@
 
 namespace shmemctl {
 
-/// The whole report: matrix in the layout of `nvidia-smi topo -m`, mapping, advice, checks,
-/// results, counters, findings, and a closing line with totals. Prints what the report has; never
-/// throws for a report that report_from_json() returned, whatever its strings contain.
-/// For a report of `check`, prints only the verdict; with `verbose` everything, and the verdict
-/// last.
+/// The report's parts: matrix in the layout of `nvidia-smi topo -m`, mapping, advice, checks,
+/// results, counters, findings, and a closing line with totals. Never throws for a report that
+/// report_from_json() returned, whatever its strings contain. Without `verbose`: a report with hot
+/// spots or a simulation, without matrix, mapping and counters; of a simulation no rows; of
+/// `check`, only the verdict, which is last with `verbose`.
 void write_text(std::ostream& out, const Report& report, const TextStyle& style);
 
 /// The report's sections, each "" if the report has no data for it.
@@ -52,8 +52,8 @@ std::string results_text(const std::vector<ResultRow>& results, const TextStyle&
 /// Rows "gpu-link": source, destination, and GB/s.
 std::string links_text(const std::vector<ResultRow>& results, const TextStyle& style);
 bool is_link_row(const ResultRow& row);
-/// Numbers for pairs of PEs or GPUs as pictures: the darker, the worse; folded to the style's
-/// width, or to 80 columns if it has none; the worst pair is named.
+/// Numbers for pairs of PEs, hosts or GPUs as pictures: the darker, the worse; folded to the
+/// style's width, or to 80 columns if it has none; the worst pair is named.
 std::string heat_maps_text(const Report& report, const TextStyle& style);
 std::string counters_text(const Report& report, const TextStyle& style);
 /// What the NICs carried (`hotspots`).
@@ -72,9 +72,9 @@ std::string comparison_text(const nlohmann::json& comparison, const TextStyle& s
 /// Facts that are not the same on all hosts: a row each, at most 40 unless `verbose`; one line if
 /// the hosts are alike. "" for anything but an object.
 std::string host_differences_text(const nlohmann::json& differences, const TextStyle& style);
-/// Inspected processes: who they are and what they do, which PEs a job waits for, libraries,
-/// variables, connections to other hosts, with `verbose` rights; what was skipped. "" for an empty
-/// list.
+/// Inspected processes: who they are and what they do, which ranks a job waits for; libraries,
+/// variables, connections to other hosts, what was skipped (of a job's hosts with `verbose` only);
+/// with `verbose` rights. "" for an empty list.
 std::string processes_text(const nlohmann::json& processes, const TextStyle& style);
 /// What each rank of `explain`'s logs chose, and how far it got: at most 64 rows unless `verbose`.
 /// "" for anything but an object.

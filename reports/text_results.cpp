@@ -288,7 +288,7 @@ std::string heat_maps_text(const Report& report, const TextStyle& style) {
   for (std::size_t i = 0; i < matrices.size() && i < max_maps; ++i)
     out += (i > 0 ? "\n" : "") + map_text(matrices[i], style);
   if (matrices.size() > max_maps)
-    out += fmt::format("\n... and {} more heat maps: report csv has the rows of all\n",
+    out += fmt::format("\n... and {} more heat maps: the JSON report has their numbers\n",
                        matrices.size() - max_maps);
   return out;
 }

@@ -152,7 +152,7 @@ std::string loads_table(const json& variant, const TextStyle& style) {
   std::string out = table.text(style);
   if (left > 0)
     out += fmt::format("... and {:.0f} NICs with {} traffic (--all, --top N)\n", left,
-                       one_size ? "less" : "no more");
+                       one_size ? "less" : "at most as much");
   return out;
 }
 

@@ -38,8 +38,8 @@ SHMEMCTL_HOST_DEVICE inline Assignment assignment_of(std::uint64_t caller, std::
   return {peer, peers, caller / peers, callers / peers + (peer < callers % peers ? 1 : 0)};
 }
 
-/// A PE's k-th peer: `only_peer` if there is one peer; otherwise the k-th PE after it, so that all
-/// PEs begin with a different peer.
+/// Peer k (from 0) of a PE: `only_peer` if there is one peer; otherwise PE pe + 1 + k, modulo
+/// n_pes, so that all PEs begin with a different peer.
 SHMEMCTL_HOST_DEVICE inline int peer_of(int pe, int n_pes, std::uint64_t k, std::uint64_t peers,
                                         int only_peer) {
   return peers == 1 ? only_peer

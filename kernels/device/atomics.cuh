@@ -26,7 +26,7 @@ atomic_over_network(const DeviceJob& job, const void* target, NetworkAtomic op, 
   return old;
 }
 
-/// An atomic on a word that is mapped for this GPU. Non-fetching operations return 0.
+/// An atomic on a word that is mapped for this GPU. Returns the old value; 0 if `op` is `set`.
 template <class Word>
 __device__ inline Word apply_atomic(Word* word, NetworkAtomic op, Word operand, Word compare) {
   switch (op) {

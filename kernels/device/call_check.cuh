@@ -137,13 +137,13 @@ inline __device__ __noinline__ bool check_root(const DeviceJob& job, DeviceCall 
 }
 
 /// Compares this member's call with that of every other member, by an additional small collective.
-/// Does nothing for teams whose members are not all mapped. Called by all threads of the scope.
+/// Does nothing where such a collective cannot be made: not all members are mapped, or too many.
 template <class Scope>
 __device__ inline bool check_same_call(const DeviceJob& job, int team_number, CollectiveCall call) {
   const TeamView team = team_view(job, team_number);
   if (team.me < 0 || team.n < 2 || team.n > DeviceTeamFlags::max_members ||
       detail::unmapped_member(job, team) >= 0)
-    return true; // there is no call to compare with, or the call itself reports the error
+    return true; // no call to compare with, no small collective, or the call reports the error
   const std::uint64_t mine = call.word();
   detail::SmallCollective<Scope> comparison(job, team, team.n);
   if (!comparison.begin_and_send(&mine, sizeof mine, 0, team.me))

@@ -1,18 +1,18 @@
-// Collectives of a team. All members make the same calls in the same order with the same sizes, one
-// collective of a team at a time. `dest` and `source` are symmetric addresses in the heap; they may
-// be the same only where stated ("in place"). On return this member's dest is complete, its source
-// may be overwritten, and all threads of the scope see the dest. A call sends the source data that
-// this scope, or an earlier kernel, has written before it. No barrier is needed before a call: a
-// PE's dest is written only after that PE has entered the call.
+// Collectives of a team. All members make the same calls in the same order, one collective of a
+// team at a time, with the same sizes (except collect and alltoallv). `dest` and `source` are
+// symmetric heap addresses, the same only where stated ("in place"). On return this member's dest
+// is complete, its source may be overwritten, and all threads of the scope see the dest. A call
+// sends the source data that this scope, or an earlier kernel, has written before it. No barrier is
+// needed before a call: a PE's dest is written only after that PE has entered the call.
 //
 // Calls return false, and the report says why: a timeout, a failed network, a team of more than
 // DeviceTeamFlags::max_members or without this PE, a bitwise reduction of floating point.
 //
 // Calls with a scope (Thread, Warp, Block): one scope of each PE makes the call. Calls with _grid:
-// all blocks of a launch make the call, once per launch; it is complete at the kernel's end, or in
-// each block after a grid_sync(). Blocks do not wait for each other during the call, so the grid
-// may have any size. Two such calls in one launch need a grid_sync() between them, for which all
-// blocks must be resident.
+// all blocks of a launch make the call; it is complete at the kernel's end, or in each block after
+// a grid_sync(). During the call, only the block with the highest index, or the last one to finish,
+// waits for other blocks, so the grid may have any size. Two such calls in one launch need a
+// grid_sync() between them, for which all blocks must be resident.
 #pragma once
 
 #include "kernels/device/alltoallv.cuh"
@@ -52,8 +52,8 @@ __device__ inline bool fits_words(const DeviceJob& job, const TeamView& team,
 #endif
 }
 /// Whether `size_bytes` for each other member are so little for the threads of the scope that words
-/// that carry the epoch are faster than stores of 16 bytes and flags. Always true for blocks, whose
-/// sizes may differ between members: all members must choose the same algorithm.
+/// that carry the epoch are faster than stores of 16 bytes and flags. Always true for blocks: they
+/// may have other numbers of threads on other members, and all must choose the same algorithm.
 template <class Scope>
 __device__ inline bool are_few_words(const TeamView& team, std::size_t size_bytes) {
   if constexpr (std::is_same<Scope, Block>::value)

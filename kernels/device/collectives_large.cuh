@@ -1,11 +1,11 @@
-// Large collectives: each member sets its entered flag at all members, stores directly into the
+// Large collectives: each member sets its entered flag at all others, stores directly into the
 // destinations, and adds to its done flag at all members. A `part` is one of `parts` scopes of each
 // member that perform one collective together: the blocks of a launch, or one scope.
 //
-// The parts of a member do not wait for each other: each adds to its member's done flag at all
-// members, and only the part with the highest index, which is scheduled after all others, waits for
-// the flags of all members. So the grid need not be resident as a whole. In jobs with a network,
-// only the part that finishes last sets the flags, and waits.
+// Each part adds to its member's done flag at all members, and only the part with the highest
+// index, which is scheduled after all others, waits for done flags, its own member's included. So
+// the grid need not be resident as a whole. In jobs with a network, only the part that finishes
+// last sets the done flags, and waits.
 #pragma once
 
 #include "kernels/device/collectives_small.cuh"
@@ -80,9 +80,9 @@ public:
   /// Called when this part has finished its stores and loads. The last part returns when all parts
   /// of member `from` (-1: of all members) have finished, too.
   __device__ bool end(bool ok, int from = -1) {
-    // A member that has entered has seen all counts of the previous collective, so what is added
-    // from here on cannot be mistaken for one of them. The wait overlaps with the stores, so it
-    // costs no time.
+    // A member that has entered no longer waits for counts of the previous collective, so what is
+    // added from here on cannot be mistaken for one of them. The wait overlaps with the stores, so
+    // it costs no time.
     ok = wait_my_share() && ok;
     Scope::sync(); // the releases below cover the stores of the scope's other threads
     if (has_network(job_)) {

@@ -1,6 +1,6 @@
 // Small collectives (a few KiB): 8-byte words carry data and the collective's epoch in one store,
-// as in NCCL's LL protocol, so that members wait for nothing but the data. device_plan.h explains
-// why a double buffer suffices. For teams whose members are all mapped.
+// as in NCCL's LL protocol, so that members wait only for the data, and after a broadcast for flags
+// (device_plan.h: why a double buffer suffices). For teams whose members are all mapped.
 //
 // Latency is dominated by dependent loads of this PE's own memory, so everything that does not need
 // the epoch is loaded and computed before the epoch is known. Gathers are inlined, so that what
@@ -285,8 +285,8 @@ inline __device__ __noinline__ bool broadcast_small(const DeviceJob& job, const 
   return collective.end(ok, false);
 }
 
-/// All members send all data to all, and each reduces in member order: bitwise identical results.
-/// `stride_bytes` 0: one result for all; size_bytes: member j gets the result of part j.
+/// Each member reduces in member order what all have sent to it: bitwise identical results.
+/// `stride_bytes` 0: one result for all; size_bytes: part j is sent to member j, which reduces it.
 template <class Scope, class T>
 __device__ inline bool reduce_small(const DeviceJob& job, const TeamView& team, void* dest,
                                     const void* source, std::size_t size_bytes,

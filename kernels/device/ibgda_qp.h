@@ -9,8 +9,8 @@
 
 namespace shmemctl::device {
 
-/// Number of kernel QPs to that PE: one per path and kernel QP set. QP q uses path q % paths and QP
-/// set q / paths.
+/// Number of kernel QPs to that PE: one per path and kernel QP set. QP q uses path q % paths and
+/// kernel QP set q / paths.
 SHMEMCTL_HOST_DEVICE inline std::uint32_t qps_to(const DeviceNetwork& network, std::uint32_t pe) {
   return network.queues->paths_to(pe) * network.n_kernel_qp_sets;
 }
@@ -26,7 +26,7 @@ SHMEMCTL_HOST_DEVICE inline std::uint32_t atomic_qp_of(const DeviceNetwork& netw
                                                        std::uint32_t pe, std::uint32_t caller) {
   return caller % network.n_kernel_qp_sets * network.queues->paths_to(pe);
 }
-/// Whether all operations of a caller on that PE go to one QP, which orders them.
+/// Whether all operations of a block on that PE go to one QP, which orders them.
 SHMEMCTL_HOST_DEVICE inline bool has_one_qp(const DeviceNetwork& network, std::uint32_t pe) {
   return network.queues->paths_to(pe) == 1 &&
          (network.n_kernel_qp_sets == 1 || network.qp_per_warp == 0);

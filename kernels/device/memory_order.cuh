@@ -1,4 +1,4 @@
-// Ordered loads, stores and atomics, visible to all GPUs and the host (PTX scope .sys).
+// Loads, stores and atomics with a memory order, at PTX scope .sys except where stated.
 //
 // Everything here is built on these guarantees of the PTX memory model: a release store comes after
 // all that its thread has done or seen before, including what it has seen through a barrier of its

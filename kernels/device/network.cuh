@@ -1,7 +1,7 @@
 // Operations on PEs that are not mapped for kernels, through the proxy's FIFO or the kernels' own
 // QPs. Offsets are relative to a region (namespace region: gpu_heap, gpu_team_flags) and the same
-// on all PEs. One thread of the caller's scope makes the call; the wrappers in rma.cuh handle the
-// scope. All return false on a timeout or when the path failed; the report names the PE, if known.
+// on all PEs. Each call is made by a single thread; the wrappers (rma.cuh, signal.cuh) handle the
+// scope. A result of false is a timeout or another failure; the report names the PE, if known.
 #pragma once
 
 #include "kernels/device/memory_order.cuh"
@@ -47,8 +47,8 @@ __device__ bool network_quiet(const DeviceJob& job);
 
 } // namespace shmemctl::device
 
-// Kernels for jobs whose PEs are all mapped are built without network code, and compile in a fifth
-// of the time. Device code that tests run on host threads has no network code either. With
+// Builds for jobs whose PEs are all mapped (build_variants.h) have no network code, and compile in
+// a fifth of the time. Device code that tests run on host threads has none either. With
 // SHMEMCTL_DEVICE_LIBRARY_ELSEWHERE the functions are in another object of the device link
 // (src/runtime/nvshmem/device_state.cu, which defines SHMEMCTL_DEVICE_LIBRARY_HERE): programs
 // compile just as fast, and that object limits the registers that the functions take.

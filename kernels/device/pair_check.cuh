@@ -68,7 +68,7 @@ private:
          k += static_cast<std::uint64_t>(Block::size()))
       at[k] = static_cast<std::byte>(kernel_check::pattern_byte(op, caller, target, size, k));
   }
-  /// The block's threads look for the first wrong byte; its thread 0 notes it.
+  /// The block's threads look for wrong bytes; if there is one, thread 0 notes the first.
   __device__ void compare(Layout::Row row, int i, int op, int caller, int target) const {
     const std::uint64_t size = Layout::size_of(i);
     const std::byte* const at = data(row, peer_, i);

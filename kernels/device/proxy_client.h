@@ -1,7 +1,7 @@
 // The device side of the proxy: a thread of a kernel that posts requests to its PE's FIFOs. The
 // same code runs on host threads in tests. `Atomics`: DeviceAtomics or HostAtomics. `Wait`:
-// start(), then pause() between two polls, which returns false when the wait timed out, then
-// stop().
+// start(), then pause() between two polls, which returns false to give up (after a timeout, or
+// because this PE has reported a problem), then stop().
 #pragma once
 
 #include "src/abi/device_job.h"

@@ -3,7 +3,8 @@
 // to sync before the call. After quiet<Scope>(), `source` may be overwritten, and `target` of a get
 // may be read.
 //
-// For a PE that is not mapped, the scope's first thread posts the operation to the network.
+// For a PE that is not mapped, the scope's first thread posts the operation to the network; of an
+// iput or iget, each thread posts its own elements.
 #pragma once
 
 #include <cstddef>

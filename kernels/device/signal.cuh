@@ -16,8 +16,8 @@ __device__ inline void signal_add(const DeviceJob& job, std::uint64_t* signal, s
                                   int pe) {
   atomic_add(job, signal, value, pe);
 }
-/// Sets a signal or adds to it. For every observer, all that this thread has done or seen comes
-/// before the signal.
+/// Sets a signal or adds to it. For every observer, all that this thread has done or seen in mapped
+/// memory comes before the signal.
 __device__ inline void fenced_signal(const DeviceJob& job, std::uint64_t* signal,
                                      std::uint64_t value, SignalOp op, int pe) {
   fence_system(); // the signal itself is relaxed
@@ -105,7 +105,7 @@ __device__ inline void put_signal(const DeviceJob& job, void* target, const void
 
 /// Put with signal: the payload is visible at the target before the signal is set (or added to).
 /// Says nothing about earlier puts. `source` may be overwritten on return. If data (8 bytes) and
-/// signal (set) are the two halves of 16 aligned bytes, they are sent in one store.
+/// signal (set) are the two halves of 16 aligned bytes, one store sends both to a mapped PE.
 template <class Scope>
 __device__ inline void put_signal(const DeviceJob& job, void* target, const void* source,
                                   std::size_t size_bytes, std::uint64_t* signal,

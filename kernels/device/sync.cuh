@@ -242,8 +242,8 @@ __device__ inline bool grid_barrier(const DeviceJob& job, int team_number = team
   bool ok = grid_sync(job, team_number);
   if (Grid::rank() == 0)
     ok = barrier<Block>(job, team_number) && ok;
-  // The other blocks wait here while block 0 waits for the members, so that the report names the
-  // member that is missing.
+  // The other blocks wait here while block 0 waits for the members; twice the timeout, so that the
+  // report names the member that is missing.
   return detail::grid_sync(job, team_number, ok, 2);
 }
 

@@ -1,7 +1,7 @@
 // Waiting for words of this PE's own memory, and testing them. Every poll acquires: what happened
-// before the store that it reads is visible after it. Every wait ends after job.timeout_ns (the
-// deadline is in wait_loop.cuh); then it returns false, and the report tells the host which PE was
-// awaited (`peer`; -1 for any), and the expected and the seen value.
+// before the store that it reads is visible after it. A wait ends after job.timeout_ns, or when
+// this PE has reported a problem (wait_loop.cuh); then it returns false, and the first report tells
+// the host which PE was awaited (`peer`; -1 for any), and the expected and the seen value.
 //
 // Words have 2, 4 or 8 bytes, and are compared as T. Calls with a scope are made by all its
 // threads.

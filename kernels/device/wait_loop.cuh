@@ -27,8 +27,8 @@ __device__ inline bool poll_or_expire(const Poll& poll, const Expired& expired) 
   return true;
 }
 
-/// poll_or_expire() with the timeout of the job. Also ends if the report shows that another wait of
-/// this PE has timed out. If it returns false, the caller reports which PE was awaited.
+/// poll_or_expire() with the timeout of the job. Also ends if a kernel of this PE has reported a
+/// problem. If it returns false, the caller reports which PE was awaited.
 /// @param times multiple of the timeout; more than 1 if the awaited thread is itself in a wait,
 ///              which knows more, so that it times out and reports first
 template <class Poll>

@@ -53,8 +53,8 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint32_t blocks_in(std::uint32_t done) {
 /// complete stores e into `finished` on all ranks: its rows may be read. Both values only grow, so
 /// they are never zeroed.
 ///
-/// A rank that timed out stores failed_call() into both instead of a number. A rank that sees it
-/// fails as well, in this call or in its next one.
+/// A rank that timed out stores failed_call() instead of a number: into `entered`, and into
+/// `finished` unless that call's number is there already. A rank that sees it fails as well.
 struct CallFlags {
   static constexpr int ranks = max_ranks_of_kernels;
   /// count_word() by buffer (the notify's epoch modulo 2), source and destination rank.

@@ -12,7 +12,7 @@
 //   the call has completed.
 // - rows and metadata: they are overwritten by the next dispatch of any rank, which stores nothing
 //   before this rank has entered that call too. So this rank has to read them before its own next
-//   dispatch or combine on the stream.
+//   dispatch on the stream.
 // - values of a dispatch whose own rows stay in place (DispatchArguments::in_place): only once the
 //   experts have read them, too.
 // - outputs: once the combine has completed, because it completes only when every rank has loaded

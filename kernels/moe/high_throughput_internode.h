@@ -125,8 +125,8 @@ SHMEMCTL_HOST_DEVICE constexpr std::int32_t turn_of_call(std::uint64_t number) {
   return static_cast<std::int32_t>(number % 2);
 }
 
-/// Flags of one rank, symmetric, zeroed before the first call. Ranks of other nodes write them,
-/// except those marked "own". Values only grow, so they are never zeroed.
+/// Flags of one rank, symmetric, zeroed before the first call. All ranks write `counts`, those of
+/// the rail `entered`; the rest is this rank's own. Flags only grow, so they are not zeroed again.
 struct RailFlags {
   /// By notify number modulo 2 and source rank: the notify whose counts message has arrived, in the
   /// buffer of the same number.
@@ -135,7 +135,7 @@ struct RailFlags {
   /// a failure, both hold failed_call() (call_flags.h).
   std::uint64_t entered[2][max_ranks];
   /// Own. Total wait per node: [0] for this rail's rank there to enter a call or send its counts,
-  /// [1] for its rows.
+  /// [1] for its rows and sums.
   std::uint64_t wait_ns[2][max_ranks];
   std::uint64_t notification; ///< own: number of the last completed notify
   std::uint64_t padding[15];
@@ -144,7 +144,7 @@ struct RailFlags {
 /// Buffers of this rank in symmetric memory of the GPU heap. `peers` is other_nodes().
 struct InternodeMemory {
   HighThroughputMemory
-      node; ///< `flags` are shared by the ranks of the node; expert_count_flags is unused
+      node; ///< `flags` serve calls among the ranks of the node; expert_count_flags is unused
   RailFlags* rails;
   std::int32_t* counts_out;   ///< [2][n_ranks][message_words]: counts to send
   std::int32_t* counts_in;    ///< [2][n_ranks][message_words]: received counts

@@ -87,7 +87,7 @@ public:
     }
   }
   /// Called by a block: adds up its share of this rank's tokens, one token per warp at a time.
-  /// False: a rank of the rail timed out, and the report names it.
+  /// False: a rank of the rail timed out or its call failed; the report names the missing rank.
   __device__ bool add_up_own() const {
     const auto blocks = static_cast<std::int32_t>(gridDim.x);
     for (auto group = static_cast<std::int32_t>(blockIdx.x); group * warps_ < all_.tokens;

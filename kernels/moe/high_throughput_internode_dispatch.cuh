@@ -51,7 +51,7 @@ public:
     }
   }
   /// Called by a block: forwards its share of the received rows to the ranks of this node. False: a
-  /// rank of the rail timed out, and the report names it.
+  /// rank of the rail timed out or its call failed, and the report names the missing rank.
   __device__ bool forward() const {
     return each_chunk([&](std::int32_t peer, std::int32_t chunk) {
       const std::int32_t source = rails_.peer_rank(peer);

@@ -10,7 +10,7 @@ namespace shmemctl::moe {
 /// Shared memory that a block may have on sm_90.
 inline constexpr std::size_t max_shared_bytes = 227 << 10;
 
-/// Shared memory of a block that the kernels declare statically.
+/// Shared memory of a block that kernels with bulk copies declare statically (notify: see there).
 inline constexpr int own_shared_bytes = 512;
 
 /// Launch settings of a kernel that moves rows by bulk copies.

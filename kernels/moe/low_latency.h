@@ -49,9 +49,9 @@ struct LowLatencyState {
   std::uint64_t begun[ranks];
   std::uint64_t sent, received; ///< own: completed dispatches, by phase
   std::uint64_t combined;       ///< own: completed combines
-  std::uint64_t wait_ns[2]
-                       /// own: [dispatch, combine][rank]: total time spent waiting for that rank
-                       [ranks];
+  /// Own: total time spent waiting for a rank, by operation (0: dispatch, 1: combine) and by
+  /// rank.
+  std::uint64_t wait_ns[2][ranks];
   std::uint64_t
       begin_wait_ns[ranks];     ///< own: the part of wait_ns[0] before that rank began the dispatch
   std::uint64_t masked[ranks];  ///< own: nonzero: that rank is masked

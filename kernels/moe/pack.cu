@@ -6,8 +6,8 @@ namespace shmemctl::moe {
 std::string launch_pack(const DeviceJob& job, const PackArguments& arguments, void* stream) {
   const std::int32_t experts = arguments.shape.local_experts();
   if (experts > max_packed_experts)
-    return "rows of " + std::to_string(max_packed_experts) +
-           " experts of a rank at most are packed";
+    return "rows are packed for at most " + std::to_string(max_packed_experts) +
+           " experts per rank";
   if (std::string refused = refuse_numbers(arguments.shape, max_ranks); !refused.empty())
     return refused;
   const auto kernel = arguments.shape.n_ranks <= max_ranks_of_kernels ? pack<max_ranks_of_kernels>

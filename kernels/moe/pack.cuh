@@ -171,8 +171,8 @@ private:
     }
     __syncthreads();
   }
-  /// Loads what does not depend on the packed rows: the first 16 bytes, and the address at the
-  /// source rank to which the packed row is reported.
+  /// Loads what does not depend on the packed rows: 16 bytes per thread, and finds the address to
+  /// which the packed row is reported (find_output_rows()).
   __device__ void prefetch(std::int32_t row) {
     if (row >= rows())
       return;
@@ -197,7 +197,7 @@ private:
                                               all_.shape.value_bytes(format_of(all_.scales)));
   }
   /// Finds the packed rows of a row, which come after the earlier rows of the same experts, and
-  /// reports them to the token's source rank.
+  /// reports them to the token's source rank, or in output_rows_by_slot if that is not mapped.
   __device__ void find_output_rows(std::int32_t row) {
     const std::int32_t top_k = all_.shape.top_k;
     if (thread_ < top_k) {

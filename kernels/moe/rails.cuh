@@ -33,7 +33,7 @@ __device__ inline void raise_shared(std::uint64_t* at, std::uint64_t value) {
 }
 
 /// Called by one thread per rank and launch: adds `ns` to the time spent waiting for that rank.
-/// @param what 0: for the rank to enter the call or to send its counts; 1: for its rows
+/// @param what first index of wait_ns: 0: for the rank to enter the call or to send its counts
 __device__ inline void add_wait(const InternodeShape& shape, const InternodeMemory& memory,
                                 std::int32_t me, int what, std::int32_t rank, std::uint64_t ns) {
   const std::int32_t local = rank - shape.first_rank_of_node(me);

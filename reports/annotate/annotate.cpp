@@ -207,8 +207,8 @@ std::string location_of(const std::string& path) {
   return safe_text(starts_with(path, "./") ? path.substr(2) : path);
 }
 
-/// The subject of a remark, without its numbers: the same in the next run. Parts are separated by
-/// their lengths.
+/// Report, id and subject of a remark, without its message, whose numbers differ in the next run.
+/// Each part comes after its length.
 std::string identity_of(const Remark& remark) {
   std::string identity;
   for (const std::string& part : {location_of(remark.path), remark.id, remark.subject})

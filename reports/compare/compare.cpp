@@ -325,7 +325,7 @@ void measure(const Measured& base, const Measured& other, ComparedRow& row) {
   row.change = *other.value / *base.value - 1;
   const Change change = change_between(base, other);
   if (!change.shift)
-    return unclear("too few measurements: 5 samples or 3 runs are needed");
+    return unclear("too few measurements: 5 samples on each side, or 3 runs in all, are needed");
   // The tests use all measurements and estimate their own shift: with two groups of samples it can
   // differ greatly from that of the medians. The reported change is that of the displayed values,
   // and the interval is extended to include it.
@@ -376,8 +376,8 @@ bool beyond(double change, double min_effect) {
 void judge_change(const CompareOptions& options, ComparedRow& row) {
   const bool larger_than_noise = *row.p_adjusted < options.alpha;
   if (beyond(*row.change, options.min_effect) && larger_than_noise && !row.one_direction) {
-    row.reason = "the medians moved one way and most of the samples the other: measure longer, or "
-                 "several runs";
+    row.reason = "the medians moved one way and the test's estimate of the change the other: "
+                 "measure longer, or several runs";
     return;
   }
   if (beyond(*row.change, options.min_effect) && larger_than_noise) {

@@ -79,7 +79,7 @@ struct Measured {
   std::optional<double> value;          ///< the median over the runs' medians; empty: not measured
   std::vector<double> log_samples;      ///< logarithms of all samples, sorted; {} if a row has none
   std::vector<double> log_runs;         ///< logarithms of the runs' medians, sorted
-  std::optional<MeanAndSpread> summary; ///< from a single run without samples
+  std::optional<MeanAndSpread> summary; ///< a single row's `stats`, from 10 samples on
   std::size_t samples = 0;
   bool positive = true; ///< false: no ratio can be formed, and the logarithms are empty
 };
@@ -91,7 +91,7 @@ std::optional<bool> less_is_better(const std::string& unit);
 
 /// A change as the logarithm of a ratio, from all tests for which the numbers suffice.
 struct Change {
-  std::optional<Shift> shift; ///< p is the maximum of the tests' p-values
+  std::optional<Shift> shift; ///< of the last test, but p is the maximum of the tests' p-values
   std::string tests;          ///< "samples and runs"
 };
 Change change_between(const Measured& base, const Measured& other);
@@ -120,7 +120,7 @@ struct SideValue {
 struct ComparedRow { // NOLINT(bugprone-exception-escape): moving json throws nothing
   std::string case_name;
   nlohmann::json params;
-  std::vector<std::string> hosts; ///< if the reports are from several hosts
+  std::vector<std::string> hosts; ///< if rows match by host, else empty
   std::string unit;
   RowVerdict verdict = RowVerdict::unclear;
   std::string reason;
@@ -166,7 +166,7 @@ std::vector<Difference> differences_between(const std::vector<LoadedReport>& bas
 /// The report's `comparison`.
 nlohmann::json comparison_json(const Comparison& comparison);
 /// The ends of the interval of a row of `comparison.rows`, as changes; empty if the row has no
-/// interval, or one wider than a factor of 1000, which carries no information.
+/// interval, or one with an end beyond a factor of 1000, which carries no information.
 struct ChangeInterval {
   double low = 0, high = 0;
 };

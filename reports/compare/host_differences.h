@@ -41,8 +41,8 @@ struct HostDifferences {
 };
 
 /// Compares hosts with one another. A missing fact counts as a value of its own. A fact of a device
-/// (`nic.mlx5_3`) is left out if it is missing on hosts for which the device itself is already
-/// reported as different. Takes time proportional to facts times hosts, times a logarithm.
+/// (`nic.mlx5_3`) is left out if it differs only because hosts lack the device, or alone have it:
+/// that is reported. Takes time proportional to facts times hosts, times a logarithm.
 HostDifferences compare_hosts(const std::vector<HostFacts>& hosts);
 
 /// Compares hosts with one that is known to be good.

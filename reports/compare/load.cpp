@@ -37,7 +37,7 @@ std::vector<std::string> files_of(const std::string& folder) {
   return files;
 }
 
-/// Checks that every `run` is the index of a run. A report that is not merged has none.
+/// Checks the `run` of rows, checks, counters and MoE points. A report that is not merged has none.
 void require_known_runs(const LoadedReport& loaded) {
   const Report& report = loaded.report;
   const auto count = static_cast<int>(report.runs.size());

@@ -46,7 +46,7 @@ private:
   bool folded_ = false;
 };
 
-/// A cell of safe text; null for an empty text.
+/// A cell of safe text; a cell of a number is null if it is unknown or not finite.
 nlohmann::json cell(const std::string& text);
 nlohmann::json cell(const std::optional<double>& number);
 /// A value of a document: a number stays a number, any other scalar becomes safe text, anything

@@ -479,7 +479,7 @@ std::string run_label(const RunInfo& run, bool several_hosts) {
   return several_hosts ? time + " " + join(run.hosts, "+") : time;
 }
 
-/// A line for each of the rows that varied most, as multiples of the row's median.
+/// A line for each of the rows whose first and last run differ most, as multiples of its median.
 json chart_of(const RowGroup& group, std::vector<History> histories,
               const std::vector<std::string>& labels) {
   std::stable_sort(histories.begin(), histories.end(),

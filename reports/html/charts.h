@@ -36,7 +36,7 @@ struct Chart {
   std::string title, x_name;
   AxisKind x_axis = AxisKind::log;
   std::vector<std::string> x_labels; ///< x labels of a chart whose x axis has categories
-  std::vector<ChartView> views;      ///< categories without series are omitted
+  std::vector<ChartView> views;      ///< those without series are omitted
 
   /// Points that a logarithmic axis cannot show are omitted; null if nothing is left.
   nlohmann::json block() const;
@@ -51,8 +51,8 @@ struct Metric {
   bool is_bandwidth = false;
   std::optional<double> value;
 };
-/// All metrics that the row has, in a fixed order: its own statistics, bandwidth, bandwidth on the
-/// wire, rate.
+/// All metrics that the row has, in a fixed order: its own median (unless in GB/s or M/s),
+/// bandwidth, bandwidth on the wire and by another count, rate.
 std::vector<Metric> metrics_of(const SideRow& row);
 
 /// Rows of one case that belong to one chart.
@@ -66,7 +66,7 @@ std::vector<RowGroup> by_case(const Side& side);
 /// tokens have precedence. "" if there is none.
 std::string swept_parameter(const RowGroup& group);
 
-/// Parameters that differ between the rows, sorted, without `but` and those derived from others.
+/// Parameters that differ between the rows, sorted, without `but` and those that is_dependent().
 std::vector<std::string> varying_parameters(const RowGroup& group, const std::string& but);
 
 /// Those of varying_parameters() that distinguish the lines of a chart over `swept`: without

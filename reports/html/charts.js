@@ -1,6 +1,6 @@
 // Line charts, drawn by Chart.js.
 
-/** Round numbers for an axis: 1, 2, 5 times powers of ten over a wide range, even steps over a narrow one. */
+/** Round numbers for an axis: over a wide range powers of ten and, with room, multiples between; else even steps. */
 function niceTicks(low, high, wanted) {
   const ticks = [];
   if (high / low >= 20) {
@@ -20,7 +20,7 @@ function niceTicks(low, high, wanted) {
   return ticks.filter((value) => value >= low * 0.999 && value <= high * 1.001);
 }
 
-/** Ticks of the x axis: the values themselves if they are few, otherwise powers of two for sizes. */
+/** Ticks of the x axis: all values if they are few; otherwise every n-th category, powers of two for sizes, or round numbers. */
 function xTicks(values, axis, wanted) {
   if (axis === "category") {
     const stride = Math.ceil(values.length / wanted);

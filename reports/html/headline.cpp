@@ -66,7 +66,7 @@ std::string culprit_text(const FindingGroup& group) {
   return subjects.empty() ? group.first().id : subjects + " (" + group.first().id + ")";
 }
 
-/// The lowest severity that makes a run fail, according to its --fail-on.
+/// The lowest --fail-on of the runs that failed by it; error if none did.
 Severity least_that_failed(const std::vector<Shown>& shown) {
   Severity least = Severity::error;
   for (const Shown& one : shown)

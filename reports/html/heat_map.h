@@ -26,7 +26,7 @@ struct HeatMap {
   bool skip_diagonal =
       false; ///< excluded from the colour scale, because it is not comparable with the rest
 
-  /// Null if it exceeds the budget: it then counts as omitted.
+  /// Views that exceed the budget are left out, and counted in it; null if no view is left.
   nlohmann::json block(CellBudget& budget) const;
 };
 

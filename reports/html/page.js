@@ -24,7 +24,7 @@ function sizeText(bytes) {
   return numberText(bytes) + units[unit];
 }
 
-/** A number with four significant digits; a whole number with all its digits. */
+/** A number with four significant digits, or rounded to a whole number from 1000 to 1e15; a whole number in full. */
 function numberText(value) {
   if (Number.isInteger(value))
     return String(value);

@@ -12,21 +12,21 @@ namespace shmemctl::html {
 /// Reports that the page shows completely, and how they are distinguished.
 struct Shown {
   const LoadedReport* loaded = nullptr;
-  std::string label; ///< its hosts and command; "" if it is the only one
+  std::string label; ///< hosts, command or both, if the reports differ in them; else ""
   const Report& report() const { return loaded->report; }
 };
 
 /// Limit for the matrices of a page: about 6 bytes per cell.
 struct CellBudget {
   std::size_t cells = std::size_t{1} << 20;
-  std::size_t left_out = 0; ///< matrices that did not fit the page
+  std::size_t left_out = 0; ///< views of matrices that did not fit the page
   /// Takes the cells if there are enough left.
   bool take(std::size_t wanted);
 };
 
 /// @param compared the result of the comparison with the baseline
 nlohmann::json findings_section(const std::vector<Shown>& shown, const Findings& compared);
-/// @param comparison of `report diff`, or null
+/// @param comparison of `report diff` or with the baseline, or null
 nlohmann::json comparison_section(const nlohmann::json& comparison);
 nlohmann::json topology_section(const std::vector<Shown>& shown);
 nlohmann::json nics_section(const std::vector<Shown>& shown, CellBudget& budget);

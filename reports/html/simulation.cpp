@@ -17,7 +17,7 @@ using nlohmann::json;
 
 namespace {
 
-/// A page holds this many bars of a chart; the tables have the rest.
+/// A chart has at most this many bars; the tables have the rest.
 constexpr std::size_t max_node_bars = 40;
 constexpr std::size_t max_operations = 8; ///< a report of ours has three
 
@@ -31,7 +31,7 @@ const json& variants_of(const Shown& one) {
   return view::list(one.report().simulation, "variants");
 }
 
-/// The variants that do not use the same NICs as the given one.
+/// The variants, without those that use the same NICs as the first, the given mapping.
 std::vector<const json*> different_variants_of(const Shown& one) {
   std::vector<const json*> variants;
   for (const json& variant : variants_of(one))
@@ -215,7 +215,7 @@ std::string left_out_of(const std::vector<Shown>& shown) {
   if (nics + switches == 0)
     return "";
   return fmt::format(
-      "{:.0f} {} and {:.0f} {} with no more traffic are not in the report (sim --all, "
+      "{:.0f} {} and {:.0f} {} with no more traffic than these are not in the report (sim --all, "
       "--top N).",
       nics, nics == 1 ? "NIC" : "NICs", switches, switches == 1 ? "switch" : "switches");
 }

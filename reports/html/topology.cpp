@@ -552,7 +552,7 @@ json picture_json(const TopologyPicture& picture) {
 
 namespace {
 
-/// Pictures per page: further nodes are only in the tables.
+/// Nodes of a page, with picture and tables: further ones are left out, and counted.
 constexpr std::size_t max_pictures = 16;
 
 json mapping_table(const json& mapping) {

@@ -454,7 +454,8 @@ TEST(Simulation, TablesSayWhatTheReportSays) {
                        "with 40 bars each. The report has the others.";
   EXPECT_TRUE(said);
   EXPECT_EQ(section.at("blocks").back().at("text"),
-            "3 NICs and 1 switch with no more traffic are not in the report (sim --all, --top N).");
+            "3 NICs and 1 switch with no more traffic than these are not in the report (sim --all, "
+            "--top N).");
 }
 
 TEST(Nics, BarsAreMarkedByTheRateOfTheirLink) {
