@@ -595,9 +595,9 @@ void add_bench(CLI::App& app, Context& context) {
                     "--memory, only the cases for it");
   command->add_flag(
       "--ladder", flags->ladder,
-      "Measure one path layer by layer (memcpy or RDMA writes by verbs, the transport "
-      "alone, put, MoE dispatch and combine), and show how much bandwidth each layer "
-      "loses; all but MoE at one size, which --sizes sets (default 1M); not with CASE, --traffic, "
+      "Measure one path layer by layer (memcpy or RDMA writes by verbs, the transport alone, put, "
+      "MoE; with --initiator gpu: stores, put, MoE), and show how much bandwidth each layer loses; "
+      "all but MoE at one size, which --sizes sets (default 1M); not with CASE, --traffic, "
       "--bidir, -b, -e, -f, -i, --initiator stream, --memory registered, or --memory gpu without "
       "--initiator gpu");
   command->add_flag("--self-test", flags->self_test,

@@ -117,7 +117,7 @@ void add_bringup(CLI::App& app, Context& context) {
   command->callback([&context] {
     context.run = [](Context& run_context) {
       RuntimeRequest request;
-      request.require_reach = false; // run_bringup() reports such pairs itself
+      request.require_reach = false; // bring_up() reports such pairs itself
       request.gpu = GpuUse::if_available;
       return with_job(run_context, std::move(request),
                       [&](JobSession& session, Runtime& runtime, const Options& options) {

@@ -40,8 +40,8 @@ public:
   void end_bring_up();
   /// Adds the location of all PEs to the report.
   void know_hosts(const Placement& placement);
-  /// This is PE 0: from now on the report is written, however the run ends. Throws Error (usage)
-  /// for a file that exists.
+  /// This is PE 0: from now on the report is written, however the run ends. Throws Error for a file
+  /// that cannot be written, or exists without --force.
   void lead();
   /// This is not PE 0, whatever the launcher said.
   void follow();
@@ -57,11 +57,11 @@ public:
   void checkpoint_results() { output_.update_results(report_.results); }
   /// PE 0: prints a summary of what the NICs of all hosts carried, if text is wanted.
   void show_nics() const;
-  /// Ends the run. PE 0 prints what was found, if text is wanted, and writes the report as
-  /// complete. Does nothing on other PEs. Throws Error.
+  /// Collective: ends the run and returns the job's exit code. PE 0 prints what was found, if text
+  /// is wanted, and writes the report as complete. Throws Error.
   ExitCode conclude(ExitCode code);
-  /// Ends the run with this error: writes the report as `incomplete`, unless conclude() was
-  /// reached. A failure to do so is printed.
+  /// Ends the run with this error: writes the report as `incomplete`, unless conclude() has begun
+  /// to write it. A failure to do so is printed.
   void died(const Error& error);
   /// Used to notify the other PEs when a step hangs or a signal ends this process; nullptr: no
   /// notice.

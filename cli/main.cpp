@@ -69,7 +69,7 @@ void add_common_flags(CLI::App& app, Context& context) {
                  "Write the main table as CSV (comparison, results, ports, checks, mapping or "
                  "findings); - is stdout, %h expands to the host name")
       ->type_name("FILE");
-  app.add_flag("-q,--quiet", context.quiet, "Print errors only");
+  app.add_flag("-q,--quiet", context.quiet, "Print only errors, and what makes the exit code 1");
   app.add_flag(
       "-v,--verbose", context.verbose,
       "Print more: evidence of checks, each finding by itself, all rows and details of tables, "

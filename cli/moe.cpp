@@ -58,7 +58,8 @@ void require_absent(const MoeFlags& flags, int n_pes) {
     throw bad_moe("--absent needs --patience-us: the other PEs would wait forever",
                   "add --mode ll --patience-us 100000");
   if (absent && (*absent < 0 || *absent >= n_pes || n_pes < 2))
-    throw bad_moe(fmt::format("--absent names PE {}, but the job has {} PEs", *absent, n_pes),
+    throw bad_moe(fmt::format("--absent names PE {}, but the job has {} PEs, and one must remain",
+                              *absent, n_pes),
                   n_pes < 2 ? "start two or more PEs" : fmt::format("pass PE 0 to {}", n_pes - 1));
 }
 

@@ -40,8 +40,8 @@ namespace {
 class ReportDeadline {
 public:
   explicit ReportDeadline(const Context& context);
-  /// A phrase that fits "cannot finish ...": "reading a.json". Shown if the phase takes longer than
-  /// a second, as a page of hundreds of nodes does.
+  /// A phrase that fits "phase ...: cannot finish": "reading a.json". Shown if the phase takes
+  /// longer than a second, as a page of hundreds of nodes does.
   void phase(const std::string& words) {
     watchdog_.phase(words);
     progress_.say(words);
@@ -304,8 +304,8 @@ void add_report_diff(CLI::App& report, Context& context) {
       "hosts");
   command
       ->add_option("--min-effect", flags->min_effect,
-                   "Changes smaller than this count as no change: 5% (default) or 0.05; from 0 to "
-                   "below 100%")
+                   "A row is better or worse only if it changed by more than this: 5% (default) or "
+                   "0.05; from 0 to below 100%")
       ->type_name("FRACTION");
   command
       ->add_option("--alpha", flags->alpha,
@@ -360,7 +360,7 @@ using Writer = std::function<std::string(const Report&)>;
 
 /// Writes the result of `make` to `output`, within --timeout.
 /// @param what its name, for the message of a deadline that passes: "the page"
-/// @param read its input
+/// @param read reads the input, which is passed to `make`
 template <class Read, class Make>
 ExitCode convert(const Context& context, const std::vector<std::string>& paths,
                  const std::string& output, const char* what, const Read& read, const Make& make) {

@@ -206,20 +206,20 @@ void add_effort_flags(CLI::App& command, SimFlags& flags) {
       .add_option(
           "--kill-nic", request.kill_nics,
           "Also simulate the cluster without this NIC: [NODE/]NAME[:PORT]; without NODE, "
-          "on all nodes; may be repeated: all such changes together make one further simulation")
+          "on all nodes; may be repeated; one further simulation has all of --kill-nic, --slow-nic "
+          "and --move-expert")
       ->type_name("NIC");
   command
       .add_option("--slow-nic", request.slow_nics,
                   "Also simulate the cluster with this NIC at a fraction of its rate, above 0 and "
-                  "at most 1: "
-                  "[NODE/]NAME[:PORT]=0.5; without NODE, on all nodes; may be repeated: all such "
-                  "changes together make one further simulation")
+                  "at most 1: [NODE/]NAME[:PORT]=0.5; without NODE, on all nodes; may be repeated; "
+                  "one further simulation has all of --kill-nic, --slow-nic and --move-expert")
       ->type_name("NIC=FRACTION");
   command
       .add_option("--move-expert", request.move_experts,
                   "Also simulate the cluster with this expert on another rank of its group (only "
-                  "with --pattern moe); may be repeated: all such changes together make one "
-                  "further simulation")
+                  "with --pattern moe); may be repeated; one further simulation has all of "
+                  "--kill-nic, --slow-nic and --move-expert")
       ->type_name("EXPERT:RANK");
   command
       .add_option("--top", flags.top,
