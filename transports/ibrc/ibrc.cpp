@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned calls_per_poll = 4096;
 constexpr const char* address_fix =
-    "give the port's network interface an address (ip address add), or change IB_GID_INDEX, "
+    "give the port's interface an address (ip address add), or change SHMEMCTL_IB_GID_INDEX, "
     "SHMEMCTL_IB_ADDR_FAMILY, SHMEMCTL_IB_ADDR_RANGE or SHMEMCTL_IB_ROCE_VERSION_NUM";
 
 /// "RoCE v2 IPv4, InfiniBand": the kinds of GID of all ports.
