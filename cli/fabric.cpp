@@ -135,7 +135,7 @@ void add_fabric(CLI::App& app, Context& context) {
   command
       ->add_option("--soak", flags->soak,
                    "Repeat the measurement for this long, 1 second to 30 days, such as 90s, 30m or "
-                   "8h; each finding says in how many of the runs it occurred")
+                   "8h; findings of slow or lossy parts say in how many runs they occurred")
       ->type_name("DURATION");
   command->add_flag(
       "--patterns", flags->request.patterns,

@@ -197,9 +197,9 @@ void add_effort_flags(CLI::App& command, SimFlags& flags) {
   command
       .add_option("--sample", request.sample,
                   "What is drawn in a step. tokens: the choices of every token (step 0 is what moe "
-                  "routes with the same seed); counts: only how many tokens go to each node, for "
-                  "large clusters (only with --mode ht, without --flat, with --routing uniform and "
-                  "several nodes in a group); auto (default): by the size of the cluster")
+                  "routes with the same seed); counts: only how many tokens go to each node (only "
+                  "with --mode ht, without --flat, with --routing uniform and several nodes in a "
+                  "group); auto (default): counts if allowed and --num-tokens >= nodes of a group")
       ->type_name("METHOD")
       ->check(CLI::IsMember({"auto", "tokens", "counts"}));
   command
