@@ -513,7 +513,7 @@ void add_report_formats(CLI::App& report, Context& context) {
              write_csv);
   add_format(report, context, "junit", "Convert a report to JUnit XML for CI systems",
              "Rows, checks, ports, comparisons, thresholds and findings (infos with --fail-on\n"
-             "info) are tests. Those that make the exit code 1 fail; so does an incomplete report.\n"
+             "info) are tests. Reasons for exit code 1 fail, and so does an incomplete report.\n"
              "Example: shmemctl report junit diff.json -o diff.xml",
              write_junit);
   add_prom(report, context);
