@@ -118,7 +118,7 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
 
 /// For an error that this PE met before its bring-up, in a job that was not started by `run` (which
 /// itself prints only one of equal errors): brings up as much of the runtime as is needed to tell
-/// the other PEs, so that only one PE prints it. Waits at most 10 s for them to connect.
+/// the other PEs, so that only one PE prints it; each step takes at most 10 s.
 /// @return whether a PE has printed it
 bool share_error(const Context& context, const Error& error);
 

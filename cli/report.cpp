@@ -314,8 +314,8 @@ void add_report_diff(CLI::App& report, Context& context) {
       ->type_name("FRACTION");
   command
       ->add_option("--max-unclear", flags->max_unclear,
-                   "Exit 1 if more than this share of the rows that both have is unclear, 0 to 100% "
-                   "(default: any share passes)")
+                   "Exit 1 if more than this share of the rows that both have is unclear, 0 to "
+                   "100% (default: any share passes)")
       ->type_name("FRACTION");
   command->add_flag("--allow-missing", flags->allow_missing,
                     "Rows of BASE that are missing from NEW do not count as failures");
