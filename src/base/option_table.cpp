@@ -232,7 +232,7 @@ std::vector<OptionSpec> transport_options() {
   const TransportChoices transports = transport_choices();
   OptionSpec gid_index =
       integer("IB_GID_INDEX", "-1", -1, 4095,
-              "Index of the GID that RoCE ports use; -1: selected automatically.");
+              "GID index of RoCE ports and, in ibrc, of InfiniBand ports; -1: automatic.");
   OptionSpec roce_version = integer("IB_ROCE_VERSION_NUM", "2", 1, 2,
                                     "RoCE version that an automatically selected GID must have; if "
                                     "this is unset: any, v2 preferred.");
