@@ -563,7 +563,7 @@ void add_effort_flags(CLI::App& command, BenchFlags& flags) {
   command.add_flag("--histogram", effort.histogram, "Add a histogram of the samples to each row");
   command.add_flag(
       "--quick", flags.quick,
-      "Few sizes (-f 512, unless -b, -e or -i is given) and 0.03 s per point, as a test only");
+      "For a test: few sizes (-f 512, unless -b, -e or -i), 0.03 s per point (unless -n or -D)");
 }
 
 } // namespace

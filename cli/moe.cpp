@@ -309,7 +309,7 @@ std::vector<moe::PointRequest> points_of(const MoeFlags& flags,
   return points;
 }
 
-/// @param left_out points that were not measured because their memory and routing are too large
+/// @param left_out points that were not measured, because a PE had been lost before
 void add_lost(const Runtime& runtime, std::size_t left_out, Report& report) {
   for (const LostPe& lost : runtime.lost()) {
     const auto pe = static_cast<std::size_t>(lost.pe);
