@@ -33,8 +33,8 @@ public:
   /// The launcher says that this is PE 0: from now on the report is written, however the run ends.
   /// If the file cannot be written, only lead() says so, while all PEs can still be notified.
   void expect_to_lead();
-  /// A phase of the bring-up begins. Completed phases and their times are in the report even if
-  /// this is the last one.
+  /// A phase of the bring-up begins. Completed phases and their times are in the report even if the
+  /// bring-up fails in this one.
   void enter_phase(const std::string& name);
   /// The bring-up has ended, successfully or not: records the time of its last phase.
   void end_bring_up();
