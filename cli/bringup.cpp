@@ -102,7 +102,7 @@ void add_bringup(CLI::App& app, Context& context) {
       "Initialise a job phase by phase, then verify every pair of PEs on every transport");
   command->footer(
       "Every ordered pair of PEs does put, get, atomic fetch-add, compare-and-swap and\n"
-      "put-with-signal on every transport that connects it and supports them; the PE that receives\n"
+      "put-with-signal on every transport that connects it and supports them; the PE that gets\n"
       "data verifies it. If every PE has a GPU, kernels do the same on the GPU heap. Then each PE\n"
       "registers a small buffer and puts into that of the next PE of its node, which\n"
       "verifies it.\n"
