@@ -189,7 +189,7 @@ void accept_durations(CLI::App& app) {
 
 void build(CLI::App& app, Context& context) {
   app.name("shmemctl");
-  app.footer("shmemctl help SUBCOMMAND shows the options of one, with examples.");
+  app.footer("shmemctl help SUBCOMMAND shows the options of a subcommand, with examples.");
   set_help_format(app, help_width(context.environment));
   app.set_version_flag("-V,--version", version_text,
                        "Print version, revision and build options; with --json, as JSON");

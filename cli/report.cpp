@@ -272,9 +272,9 @@ void add_report_diff(CLI::App& report, Context& context) {
       "diff", "Compare reports with earlier ones; exit 1 if a row is worse or missing");
   command->footer(
       "Rows match by case and parameters. A row is better or worse if its change exceeds both the\n"
-      "noise and --min-effect, the same if the change is significantly smaller than --min-effect,\n"
-      "else unclear. With one run on each side only the noise within a run is known; with folders\n"
-      "of three or more runs also the noise between runs.\n"
+      "noise and --min-effect, or if it failed on one side only; the same if the change is\n"
+      "significantly smaller than --min-effect; else unclear. With one run on each side only the\n"
+      "noise within a run is known; with three or more runs together also that between runs.\n"
       "With --nodes not rows are compared but hosts, with one another: versions, firmware,\n"
       "limits, settings, GPUs, NICs and their links, of any number of reports; exit 0 unless "
       "--fail-on\n"
@@ -304,8 +304,8 @@ void add_report_diff(CLI::App& report, Context& context) {
       "hosts");
   command
       ->add_option("--min-effect", flags->min_effect,
-                   "A row is better or worse only if it changed by more than this: 5% (default) or "
-                   "0.05; from 0 to below 100%")
+                   "Changes up to this make no row better or worse: 5% (default) or 0.05; from 0 "
+                   "to below 100%")
       ->type_name("FRACTION");
   command
       ->add_option("--alpha", flags->alpha,
