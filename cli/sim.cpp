@@ -236,7 +236,7 @@ void add_sim(CLI::App& app, Context& context) {
                                 "on a cluster: the time, and the traffic of each NIC");
   command->footer(
       "A cluster is --nodes copies of one topology (--from, --sysroot or this machine). No data "
-      "is\ntransferred: times are lower bounds, the bytes of the busiest link divided by its rate.\n"
+      "is\nmoved: times are lower bounds, the bytes of the busiest link divided by its rate.\n"
       "Examples:\n"
       "  shmemctl sim --from topo.xml --nodes 8 --num-tokens 4096 --dtype fp8\n"
       "  shmemctl sim --from topo.xml --nodes 2048 --ep-ranks 256 --steps 1024 --world deepep-ht\n"
