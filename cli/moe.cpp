@@ -426,7 +426,7 @@ void add_moe(CLI::App& app, Context& context) {
   command->footer(
       "Each PE is a rank, of 64 at most, and owns an equal share of the experts. Rows are\n"
       "compared bit by bit; the time of an iteration is that of its slowest rank. Exit code 1:\n"
-      "wrong data, or PEs were lost and the others went on (--patience-us); 3: a loss ended it.\n"
+      "wrong data, or, with --patience-us, the job lost PEs and went on; 3: a lost PE ended it.\n"
       "Examples:\n"
       "  shmemctl run -n 4 moe --num-tokens 128,1024\n"
       "  shmemctl run -n 4 --nodes 2 moe --mode ht --dtype fp8 --routing zipf\n"

@@ -141,7 +141,7 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
       command
           .add_option(
               "--verify-every", effort.verify_every,
-              "Verify every Nth iteration besides the first and the last (default: only those two)")
+              "Verify every Nth iteration besides the first and last call (default: only these)")
           ->type_name("N")
           ->check(CLI::Range(1, 1 << 20));
   command
