@@ -36,7 +36,7 @@ constexpr ExitCodeRow exit_codes[] = {
      "It ran, and something is wrong: a finding of severity error (with --fail-on, of the severity "
      "that it names or a higher one), data that failed verification, a threshold that is not met, "
      "or rows that are worse than in the baseline or missing."},
-    {ExitCode::usage, "The command line, a file or a value is not valid. Nothing was measured."},
+    {ExitCode::usage, "An invalid command line, file or value. As a rule nothing was measured."},
     {ExitCode::unavailable,
      "The run could not be carried out: bring-up failed, a PE was lost, or output could not be "
      "written; or `check` had nothing to check: there is neither a GPU nor an RDMA device."},
