@@ -563,7 +563,7 @@ void add_effort_flags(CLI::App& command, BenchFlags& flags) {
   command.add_flag("--histogram", effort.histogram, "Add a histogram of the samples to each row");
   command.add_flag(
       "--quick", flags.quick,
-      "Few sizes (-f 512, unless -b, -e or -i is given) and 0.03 s per point, as a test only");
+      "For a test: few sizes (-f 512, unless -b, -e or -i), 0.03 s per point (unless -n or -D)");
 }
 
 } // namespace
@@ -595,9 +595,9 @@ void add_bench(CLI::App& app, Context& context) {
                     "--memory, only the cases for it");
   command->add_flag(
       "--ladder", flags->ladder,
-      "Measure one path layer by layer (memcpy or RDMA writes by verbs, the transport "
-      "alone, put, MoE dispatch and combine), and show how much bandwidth each layer "
-      "loses; all but MoE at one size, which --sizes sets (default 1M); not with CASE, --traffic, "
+      "Measure one path layer by layer (memcpy or RDMA writes by verbs, the transport alone, put, "
+      "MoE; with --initiator gpu: stores, put, MoE), and show how much bandwidth each layer loses; "
+      "all but MoE at one size, which --sizes sets (default 1M); not with CASE, --traffic, "
       "--bidir, -b, -e, -f, -i, --initiator stream, --memory registered, or --memory gpu without "
       "--initiator gpu");
   command->add_flag("--self-test", flags->self_test,

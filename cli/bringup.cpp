@@ -102,8 +102,8 @@ void add_bringup(CLI::App& app, Context& context) {
       "Initialise a job phase by phase, then verify every pair of PEs on every transport");
   command->footer(
       "Every ordered pair of PEs does put, get, atomic fetch-add, compare-and-swap and\n"
-      "put-with-signal on every transport that connects it; the target verifies its own\n"
-      "memory. If every PE has a GPU, kernels do the same on the GPU heap. Then each PE\n"
+      "put-with-signal on every transport that connects it and supports them; the PE that gets\n"
+      "data verifies it. If every PE has a GPU, kernels do the same on the GPU heap. Then each PE\n"
       "registers a small buffer and puts into that of the next PE of its node, which\n"
       "verifies it.\n"
       "Exit code 1: a pair or a buffer failed, or a pair has no transport; 3: a PE was lost.\n"
@@ -117,7 +117,7 @@ void add_bringup(CLI::App& app, Context& context) {
   command->callback([&context] {
     context.run = [](Context& run_context) {
       RuntimeRequest request;
-      request.require_reach = false; // run_bringup() reports such pairs itself
+      request.require_reach = false; // bring_up() reports such pairs itself
       request.gpu = GpuUse::if_available;
       return with_job(run_context, std::move(request),
                       [&](JobSession& session, Runtime& runtime, const Options& options) {

@@ -86,7 +86,7 @@ private:
     session_.checkpoint();
   }
 
-  /// What this machine lacks for the part; "" if it lacks nothing.
+  /// Why this machine cannot run the part; "" if it can.
   std::string why_impossible(const std::string& id) const {
     const bool is_job = id != expect_part && id != "topo" && id != "doctor";
     if (is_job && !source_.sysroot->live())

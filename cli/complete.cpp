@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t longest_description = 60;
 
-/// The text up to the first full stop, semicolon, colon or opening bracket.
+/// The text up to the first full stop, semicolon, colon or [, cut to longest_description.
 std::string short_text(const std::string& text) {
   std::string result = text;
   for (const char* end : {". ", "; ", ": ", " ["})

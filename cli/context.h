@@ -26,7 +26,7 @@ struct Context {
   bool quiet = false, verbose = false, no_progress = false, force = false;
   std::vector<std::string> watched_command; ///< the command of `hotspots --during`
   bool watches_itself = false;              ///< the command is a subcommand of this program
-  /// Whether json_path or csv_path contained %h, so that each host of a job writes its own file.
+  /// Whether json_path or csv_path contained %h: then topo, doctor and check write a file per host.
   bool json_by_host = false, csv_by_host = false;
   /// The run has only used its command line so far, which all processes of a job share.
   mutable bool same_in_job = false;

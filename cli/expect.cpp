@@ -13,8 +13,8 @@ void add_expect_flags(CLI::App& command, const std::shared_ptr<ExpectFlags>& to)
   CLI::Option* const expect =
       command
           .add_option("--expect", to->file,
-                      "File that lists the GPUs, NICs, rates, firmware, versions and link widths "
-                      "that this node must have; what is missing or differs is an error")
+                      "File of GPUs, NICs, rates, firmware, versions and link widths that this "
+                      "node must have; a lack or difference is an error, an extra device a warning")
           ->type_name("FILE");
   command
       .add_option("--record-expect", to->record,

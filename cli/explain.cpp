@@ -32,7 +32,7 @@ explain::Catalogue read_catalogue(const std::string& file) {
   return catalogue;
 }
 
-/// Whether a line of the log is from this machine: then the log is compared with its topology.
+/// Whether a rank of the log ran on this machine: then the log is compared with its topology.
 bool names_this_host(const explain::LogFacts& facts) {
   std::string name(256, '\0');
   if (::gethostname(name.data(), name.size() - 1) != 0)
@@ -96,7 +96,7 @@ void add_explain(CLI::App& app, Context& context) {
       "MPI, DeepEP and PyTorch, of one rank or of many in one file (mpirun --tag-output,\n"
       "srun --label, torchrun). Shows which NIC, port, GID and transport each rank chose, and for\n"
       "each known error its cause and fix; an unknown one is shown as unknown. NICs are compared\n"
-      "with --from, or with this machine where the log is of it.\n"
+      "with --from or --sysroot or, if a rank of the log ran here, with this machine.\n"
       "Exit code 1: there is an error in the log.\n"
       "Examples:\n"
       "  shmemctl explain job.log\n"

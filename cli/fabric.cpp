@@ -119,7 +119,7 @@ void add_fabric(CLI::App& app, Context& context) {
       "bandwidth one way and the other, and latency. What is slower than its peers is measured\n"
       "again while few other pairs transfer; what stays slow is a finding. 1,024 hosts take two\n"
       "minutes of link time.\n"
-      "Exit code 1: something is slow, or data was corrupt; 3: a PE was lost.\n"
+      "Exit code 1: bandwidth is low, packets are lost or data is corrupt; 3: a PE was lost.\n"
       "Examples:\n"
       "  mpirun --map-by ppr:8:node -n 512 shmemctl fabric --json fabric.json\n"
       "  srun -N 64 --ntasks-per-node 1 shmemctl fabric --quick\n"
@@ -135,7 +135,7 @@ void add_fabric(CLI::App& app, Context& context) {
   command
       ->add_option("--soak", flags->soak,
                    "Repeat the measurement for this long, 1 second to 30 days, such as 90s, 30m or "
-                   "8h; each finding says in how many of the runs it occurred")
+                   "8h; findings of slow or lossy parts say in how many runs they occurred")
       ->type_name("DURATION");
   command->add_flag(
       "--patterns", flags->request.patterns,

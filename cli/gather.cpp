@@ -1,4 +1,4 @@
-// `shmemctl gather`: a node as an archive, which topo, doctor and inspect read.
+// `shmemctl gather`: a node as an archive, which topo, doctor, inspect, sim and explain read.
 #include <fmt/format.h>
 #include <iostream>
 #include <memory>

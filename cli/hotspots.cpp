@@ -461,7 +461,7 @@ void check_flags(const Context& context, const Options& options, const HotspotFl
   if (flags.during && (flags.watch_s || flags.duration_s))
     throw bad_hotspots(
         "--watch and --duration cannot be combined with --during, which ends with its command",
-        "omit --watch and --duration; --timeout SECONDS limits the command");
+        "omit --watch and --duration; --timeout SECONDS before --during limits the command");
   if (!flags.sysroot_after.empty() && options.text("SYSROOT").empty())
     throw bad_hotspots("--sysroot-after needs --sysroot", "pass the earlier tree with --sysroot");
   if (!flags.sysroot_after.empty() && (flags.during || flags.watch_s || flags.duration_s))
@@ -514,8 +514,8 @@ void add_hotspot_flags(CLI::App& command, HotspotFlags& flags) {
                    "after this flag are the command (not with --watch, -D or --sysroot-after)");
   command
       .add_option("--interval", flags.interval_s,
-                  "Time between two readings of the counters (default 0.1); a peak rate is the "
-                  "average over one such interval")
+                  "Time between two readings of the load counters (default 0.1; others are read "
+                  "once a second at most); a peak rate is the average over one such interval")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.01, 3600.0));
   command
@@ -592,8 +592,8 @@ void add_hotspots(CLI::App& app, Context& context) {
       "Reads the counters of every RDMA port, network interface and EFA device of this machine.\n"
       "The exit code is 1 if there is a finding of severity error or the command failed; the\n"
       "command's exit code is in the report. The command after --during may also be a subcommand\n"
-      "of shmemctl. Under mpirun, srun or shmemctl run, one process per machine reads the\n"
-      "counters and PE 0 shows all of them.\n"
+      "of shmemctl. Without --during, under mpirun, srun or shmemctl run, one process per machine\n"
+      "reads the counters and PE 0 shows all of them.\n"
       "Examples:\n"
       "  shmemctl hotspots\n"
       "  shmemctl hotspots --watch\n"

@@ -100,7 +100,7 @@ inspect::Selection selection_of(const InspectFlags& flags, const Sysroot& sysroo
     if (!selection.user)
       throw bad_inspect("--user " + flags.user,
                         sysroot.live() ? "no such user" : "no such user in the /etc/passwd there",
-                        "pass the name of a user (getent passwd), or a numeric user ID");
+                        "pass a user of that machine (getent passwd), or a numeric user ID");
   }
   return selection;
 }
@@ -305,7 +305,7 @@ void add_inspect_flags(CLI::App& command, InspectFlags& flags) {
                      "which is needed under a launcher");
   command
       .add_option("--user", flags.user,
-                  "Inspect all processes of this user (a name in /etc/passwd or an ID) that have a "
+                  "Inspect all processes of this user (a name or a numeric ID) that have a "
                   "communication library loaded")
       ->type_name("NAME");
   command.add_flag(

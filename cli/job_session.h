@@ -33,15 +33,15 @@ public:
   /// The launcher says that this is PE 0: from now on the report is written, however the run ends.
   /// If the file cannot be written, only lead() says so, while all PEs can still be notified.
   void expect_to_lead();
-  /// A phase of the bring-up begins. Completed phases and their times are in the report even if
-  /// this is the last one.
+  /// A phase of the bring-up begins. Completed phases and their times are in the report even if the
+  /// bring-up fails in this one.
   void enter_phase(const std::string& name);
   /// The bring-up has ended, successfully or not: records the time of its last phase.
   void end_bring_up();
   /// Adds the location of all PEs to the report.
   void know_hosts(const Placement& placement);
-  /// This is PE 0: from now on the report is written, however the run ends. Throws Error (usage)
-  /// for a file that exists.
+  /// This is PE 0: from now on the report is written, however the run ends. Throws Error for a file
+  /// that cannot be written, or exists without --force.
   void lead();
   /// This is not PE 0, whatever the launcher said.
   void follow();
@@ -57,11 +57,11 @@ public:
   void checkpoint_results() { output_.update_results(report_.results); }
   /// PE 0: prints a summary of what the NICs of all hosts carried, if text is wanted.
   void show_nics() const;
-  /// Ends the run. PE 0 prints what was found, if text is wanted, and writes the report as
-  /// complete. Does nothing on other PEs. Throws Error.
+  /// Collective: ends the run and returns the job's exit code. PE 0 prints what was found, if text
+  /// is wanted, and writes the report as complete. Throws Error.
   ExitCode conclude(ExitCode code);
-  /// Ends the run with this error: writes the report as `incomplete`, unless conclude() was
-  /// reached. A failure to do so is printed.
+  /// Ends the run with this error: writes the report as `incomplete`, unless conclude() has begun
+  /// to write it. A failure to do so is printed.
   void died(const Error& error);
   /// Used to notify the other PEs when a step hangs or a signal ends this process; nullptr: no
   /// notice.
@@ -118,7 +118,7 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
 
 /// For an error that this PE met before its bring-up, in a job that was not started by `run` (which
 /// itself prints only one of equal errors): brings up as much of the runtime as is needed to tell
-/// the other PEs, so that only one PE prints it. Waits at most 10 s for them to connect.
+/// the other PEs, so that only one PE prints it; each step takes at most 10 s.
 /// @return whether a PE has printed it
 bool share_error(const Context& context, const Error& error);
 

@@ -69,7 +69,7 @@ void add_common_flags(CLI::App& app, Context& context) {
                  "Write the main table as CSV (comparison, results, ports, checks, mapping or "
                  "findings); - is stdout, %h expands to the host name")
       ->type_name("FILE");
-  app.add_flag("-q,--quiet", context.quiet, "Print errors only");
+  app.add_flag("-q,--quiet", context.quiet, "Print only errors, and what makes the exit code 1");
   app.add_flag(
       "-v,--verbose", context.verbose,
       "Print more: evidence of checks, each finding by itself, all rows and details of tables, "
@@ -189,7 +189,7 @@ void accept_durations(CLI::App& app) {
 
 void build(CLI::App& app, Context& context) {
   app.name("shmemctl");
-  app.footer("shmemctl help SUBCOMMAND shows the options of one, with examples.");
+  app.footer("shmemctl help SUBCOMMAND shows the options of a subcommand, with examples.");
   set_help_format(app, help_width(context.environment));
   app.set_version_flag("-V,--version", version_text,
                        "Print version, revision and build options; with --json, as JSON");

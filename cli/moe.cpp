@@ -58,7 +58,8 @@ void require_absent(const MoeFlags& flags, int n_pes) {
     throw bad_moe("--absent needs --patience-us: the other PEs would wait forever",
                   "add --mode ll --patience-us 100000");
   if (absent && (*absent < 0 || *absent >= n_pes || n_pes < 2))
-    throw bad_moe(fmt::format("--absent names PE {}, but the job has {} PEs", *absent, n_pes),
+    throw bad_moe(fmt::format("--absent names PE {}, but the job has {} PEs, and one must remain",
+                              *absent, n_pes),
                   n_pes < 2 ? "start two or more PEs" : fmt::format("pass PE 0 to {}", n_pes - 1));
 }
 
@@ -308,7 +309,7 @@ std::vector<moe::PointRequest> points_of(const MoeFlags& flags,
   return points;
 }
 
-/// @param left_out points that were not measured because their memory and routing are too large
+/// @param left_out points that were not measured, because a PE had been lost before
 void add_lost(const Runtime& runtime, std::size_t left_out, Report& report) {
   for (const LostPe& lost : runtime.lost()) {
     const auto pe = static_cast<std::size_t>(lost.pe);
@@ -425,7 +426,7 @@ void add_moe(CLI::App& app, Context& context) {
   command->footer(
       "Each PE is a rank, of 64 at most, and owns an equal share of the experts. Rows are\n"
       "compared bit by bit; the time of an iteration is that of its slowest rank. Exit code 1:\n"
-      "wrong data, or PEs were lost and the others went on (--patience-us); 3: a PE was lost.\n"
+      "wrong data, or, with --patience-us, the job lost PEs and went on; 3: a lost PE ended it.\n"
       "Examples:\n"
       "  shmemctl run -n 4 moe --num-tokens 128,1024\n"
       "  shmemctl run -n 4 --nodes 2 moe --mode ht --dtype fp8 --routing zipf\n"

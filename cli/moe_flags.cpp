@@ -141,7 +141,7 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
       command
           .add_option(
               "--verify-every", effort.verify_every,
-              "Verify every Nth iteration besides the first and the last (default: only those two)")
+              "Verify every Nth iteration besides the first and last call (default: only these)")
           ->type_name("N")
           ->check(CLI::Range(1, 1 << 20));
   command
@@ -150,8 +150,8 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
       ->excludes(verify_every);
   command
       .add_option("--max-delay-us", effort.max_delay_us,
-                  "Delay each PE before each call by a random time of up to US microseconds (not "
-                  "with --tune or --kernels-only)")
+                  "Delay each PE by a random time of up to US microseconds before each call, "
+                  "except calls back to back and in phases (not with --tune or --kernels-only)")
       ->type_name("US")
       ->check(CLI::Range(0, 1'000'000));
   command
@@ -169,8 +169,8 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
       ->check(CLI::Range(0, moe::max_ranks - 1));
   command
       .add_option("--straggler", flags.straggler,
-                  "Delay PE by US microseconds, 0 to 1000000, before every call (not with --tune "
-                  "or --kernels-only)")
+                  "Delay PE by US microseconds, 0 to 1000000, before each call, except calls back "
+                  "to back and in phases (not with --tune or --kernels-only)")
       ->type_name("PE:US");
   command
       .add_option(

@@ -37,7 +37,7 @@ bool moe_allows_loss(const std::vector<std::string>& words);
 
 /// The error for invalid flags of moe.
 Error bad_moe(const std::string& problem, const std::string& fix);
-/// "2:500": PE 2 begins each call 500 us late. Throws Error (usage).
+/// "2:500": PE 2, delayed by 500 us (moe::Effort::straggler). Throws Error (usage).
 std::optional<std::pair<int, double>> straggler_flag(const std::string& text);
 /// The settings that were given; throws Error (usage) for an invalid one.
 moe::DirectionSettings settings_of(const MoeFlags& flags);

@@ -354,8 +354,8 @@ ExitCode run_alone(Session& session, const Context& given, const Options& option
   if (first)
     print_error(Error(problem.code(), "hosts of this job", "gather their reports",
                       problem.message(),
-                      problem.fix() + "; or start one process per host and let each write its own "
-                                      "file: --json NAME.%h.json"));
+                      problem.fix() + "; or start one process per host, each as its own job: "
+                                      "--json NAME.%h.json"));
   return std::max(mine.code, problem.code());
 }
 

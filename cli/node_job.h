@@ -14,7 +14,7 @@ namespace shmemctl {
 /// host found, under its name, and writes one report, merged as `report merge` does; all return the
 /// highest exit code. Files with %h in their names are written by each host itself. If no bootstrap
 /// can be opened, hosts cannot be joined: each prints for itself, and the code is at least that of
-/// ExitCode::unavailable.
+/// the bootstrap's error.
 /// @param live the body examines a machine; otherwise (a recorded one) only PE 0 runs it
 /// @param comparison compares the hosts of a job, on PE 0 when all have reported: what differs is
 /// printed below what each host found, and is in the report. PE 0 reads its golden report before

@@ -36,7 +36,7 @@ constexpr ExitCodeRow exit_codes[] = {
      "It ran, and something is wrong: a finding of severity error (with --fail-on, of the severity "
      "that it names or a higher one), data that failed verification, a threshold that is not met, "
      "or rows that are worse than in the baseline or missing."},
-    {ExitCode::usage, "The command line, a file or a value is not valid. Nothing was measured."},
+    {ExitCode::usage, "An invalid command line, file or value. As a rule nothing was measured."},
     {ExitCode::unavailable,
      "The run could not be carried out: bring-up failed, a PE was lost, or output could not be "
      "written; or `check` had nothing to check: there is neither a GPU nor an RDMA device."},
@@ -229,16 +229,16 @@ std::string markdown_findings() {
 std::string markdown_exit_codes() {
   std::string text =
       std::string(generated_note) +
-      "# Exit codes\n\nEvery PE of a job returns the same code.\n\n| code | meaning |\n| --- | --- "
-      "|\n";
+      "# Exit codes\n\nEvery PE of a job returns the same code; where only PE 0 runs (`env`, `sim`"
+      ", a recorded machine), the others return 0.\n\n| code | meaning |\n| --- | --- |\n";
   for (const ExitCodeRow& row : exit_codes)
     text += fmt::format("| {} | {} |\n", static_cast<int>(row.code), row.meaning);
   return text +
-         "\n`shmemctl run` returns the code of the PE that failed first, and 128 plus the "
-         "signal's number if a signal ended it.\n\nA reader of stdout that goes away (`| head "
-         "-1`) does not end a run with `--json FILE` or `--csv FILE`: the rest of the text output "
-         "is lost, the report is written, and the exit code is that of the run. Without such a "
-         "file SIGPIPE ends it, as it ends any program (141 in a shell).\n";
+         "\n`shmemctl run` returns the code of the PE that failed first (128 plus the signal's "
+         "number if a signal ended that PE), or 124 after its `--timeout`.\n\nA reader of stdout "
+         "that goes away (`| head -1`) does not end a run with `--json FILE` or `--csv FILE`: the "
+         "rest of the text output is lost, the report is written, and the exit code is that of the "
+         "run. Without such a file SIGPIPE ends it, as it ends any program (141 in a shell).\n";
 }
 
 // ---- The schema ----------------------------------------------------------------------------
@@ -266,7 +266,7 @@ std::string type_text(const json& schema) {
   return type;
 }
 
-/// A schema, or the definition that it refers to; `depth` bounds recursive definitions.
+/// The schema, or the definition that its $ref names.
 const json& resolved(const json& schema, const json& root) {
   if (!schema.contains("$ref"))
     return schema;
@@ -275,7 +275,7 @@ const json& resolved(const json& schema, const json& root) {
 
 void add_keys(const json& schema, const json& root, const std::string& path, int depth,
               std::string& text) {
-  constexpr int deepest = 8;
+  constexpr int deepest = 8; // definitions may be recursive
   if (depth > deepest || !schema.contains("properties"))
     return;
   for (const auto& [key, value] : schema["properties"].items()) {

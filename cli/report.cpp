@@ -40,8 +40,8 @@ namespace {
 class ReportDeadline {
 public:
   explicit ReportDeadline(const Context& context);
-  /// A phrase that fits "cannot finish ...": "reading a.json". Shown if the phase takes longer than
-  /// a second, as a page of hundreds of nodes does.
+  /// A phrase that fits "phase ...: cannot finish": "reading a.json". Shown if the phase takes
+  /// longer than a second, as a page of hundreds of nodes does.
   void phase(const std::string& words) {
     watchdog_.phase(words);
     progress_.say(words);
@@ -272,9 +272,9 @@ void add_report_diff(CLI::App& report, Context& context) {
       "diff", "Compare reports with earlier ones; exit 1 if a row is worse or missing");
   command->footer(
       "Rows match by case and parameters. A row is better or worse if its change exceeds both the\n"
-      "noise and --min-effect, the same if the change is significantly smaller than --min-effect,\n"
-      "else unclear. With one run on each side only the noise within a run is known; with folders\n"
-      "of three or more runs also the noise between runs.\n"
+      "noise and --min-effect, or if it failed on one side only; the same if the change is\n"
+      "significantly smaller than --min-effect; else unclear. With one run on each side only the\n"
+      "noise within a run is known; with three or more runs together also that between runs.\n"
       "With --nodes not rows are compared but hosts, with one another: versions, firmware,\n"
       "limits, settings, GPUs, NICs and their links, of any number of reports; exit 0 unless "
       "--fail-on\n"
@@ -304,8 +304,8 @@ void add_report_diff(CLI::App& report, Context& context) {
       "hosts");
   command
       ->add_option("--min-effect", flags->min_effect,
-                   "Changes smaller than this count as no change: 5% (default) or 0.05; from 0 to "
-                   "below 100%")
+                   "Changes up to this make no row better or worse: 5% (default) or 0.05; from 0 "
+                   "to below 100%")
       ->type_name("FRACTION");
   command
       ->add_option("--alpha", flags->alpha,
@@ -314,8 +314,8 @@ void add_report_diff(CLI::App& report, Context& context) {
       ->type_name("FRACTION");
   command
       ->add_option("--max-unclear", flags->max_unclear,
-                   "Exit 1 if more than this share of the rows is unclear, 0 to 100% (default: any "
-                   "share passes)")
+                   "Exit 1 if more than this share of the rows that both have is unclear, 0 to "
+                   "100% (default: any share passes)")
       ->type_name("FRACTION");
   command->add_flag("--allow-missing", flags->allow_missing,
                     "Rows of BASE that are missing from NEW do not count as failures");
@@ -360,7 +360,7 @@ using Writer = std::function<std::string(const Report&)>;
 
 /// Writes the result of `make` to `output`, within --timeout.
 /// @param what its name, for the message of a deadline that passes: "the page"
-/// @param read its input
+/// @param read reads the input, which is passed to `make`
 template <class Read, class Make>
 ExitCode convert(const Context& context, const std::vector<std::string>& paths,
                  const std::string& output, const char* what, const Read& read, const Make& make) {
@@ -512,8 +512,8 @@ void add_report_formats(CLI::App& report, Context& context) {
              "of\nhotspots, checks, mapping, findings.",
              write_csv);
   add_format(report, context, "junit", "Convert a report to JUnit XML for CI systems",
-             "Rows, checks, ports, comparisons, thresholds and findings (no infos) are tests.\n"
-             "Those that make the report's exit code 1 fail, and so does an incomplete report.\n"
+             "Rows, checks, ports, comparisons, thresholds and findings (infos with --fail-on\n"
+             "info) are tests. Reasons for exit code 1 fail, and so does an incomplete report.\n"
              "Example: shmemctl report junit diff.json -o diff.xml",
              write_junit);
   add_prom(report, context);

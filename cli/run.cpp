@@ -32,7 +32,7 @@ Error bad_invocation(const std::string& problem, const std::string& fix) {
   return {ExitCode::usage, "run", "", problem, fix};
 }
 
-/// Rejects common flags before `run` that name the command's report: N PEs would write it N times.
+/// Rejects common flags before `run` that belong to the command: its report, its configuration.
 void require_flags_after_command(const Context& context) {
   for (const auto& [flag, value] :
        {std::pair("--json", context.json_path), std::pair("--csv", context.csv_path),
@@ -60,7 +60,7 @@ Environment pe_environment(const Context& context) {
   return environment;
 }
 
-/// Whether the command pins its PEs itself: bench and moe have --pin, too.
+/// Whether the command pins its PEs itself: bench, moe and fabric have --pin, too.
 bool chooses_cpus(const std::vector<std::string>& command) {
   return std::any_of(command.begin(), command.end(), [](const std::string& argument) {
     return argument == "--pin" || starts_with(argument, "--pin=");
@@ -172,15 +172,15 @@ void add_run(CLI::App& app, Context& context) {
   command->footer(
       "The first argument that is not an option starts the command; everything after it belongs\n"
       "to the command. The name of a subcommand (bringup, bench, ...) runs shmemctl itself; write\n"
-      "./bringup for a file of that name. --json, --csv and --config are options of the command:\n"
-      "write them after it.\n"
-      "PE 0 reads stdin, the others /dev/null. Lines of output are never mixed. SIGINT, SIGTERM,\n"
-      "SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are forwarded; a second SIGINT "
-      "kills\n"
-      "the job. When a PE fails, the others have a second to end by themselves, then get SIGTERM\n"
-      "and SIGKILL, and no process of the job remains. The exit code is that of the PE that "
-      "failed\n"
-      "first (128 + signal), 124 after --timeout.\n"
+      "./bringup for a file of that name.\n"
+      "--json, --csv and --config are options of the command: write them after it.\n"
+      "PE 0 reads stdin, the others /dev/null. Lines of output are never mixed.\n"
+      "SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT and SIGWINCH are\n"
+      "forwarded; a second SIGINT kills the job.\n"
+      "When a PE fails (with moe --patience-us: PE 0), the others have a\n"
+      "second to end by themselves, then get SIGTERM and SIGKILL, and no process of the job\n"
+      "remains. The exit code is that of the PE that failed first (128 + signal), 124 after\n"
+      "--timeout; with moe --patience-us that of PE 0 or, if it is 0, of a PE that was lost.\n"
       "Where run itself would print in colors, the PEs get SHMEMCTL_COLOR=always.\n"
       "Examples:\n"
       "  shmemctl run -n 4 bringup\n"

@@ -1,4 +1,4 @@
-// Shared by topo, doctor and check: where the node comes from, the report, its deadline, its end.
+// Shared by subcommands without a runtime: the node's source, the report, its deadline, its end.
 #pragma once
 
 #include <functional>
@@ -55,7 +55,7 @@ public:
   Report& report() { return report_; }
   /// Passes a copy of the report to the output, to be written if the run dies now.
   void checkpoint() { output_.update(report_); }
-  /// False if stdout carries data, or --quiet.
+  /// False if stdout carries data, with --quiet, and after defer_output().
   bool wants_text() const;
   /// Sets the end time, writes the files and prints the report's text; the exit code is 1 if there
   /// is a finding of the severity of --fail-on or more.
@@ -105,9 +105,9 @@ ExitCode with_bootstrap(Context context, const std::function<ExitCode(BootstrapS
 /// An empty report of this run.
 Report new_report(const Context& context, const Options& options);
 
-/// The report's entry of the host that `node` was read from: host_json(), and the host's facts if
-/// the machine itself was read.
-/// @param sysroot null for a recorded file
+/// The report's entry of the host that `node` was read from: host_json() and, if there is a tree,
+/// the host's facts.
+/// @param sysroot the tree that the node was read from; null for a recorded file without one
 nlohmann::json described_host(const Node& node, const Sysroot* sysroot);
 
 /// Adds the node, its mapping and advice to the report.

@@ -197,29 +197,29 @@ void add_effort_flags(CLI::App& command, SimFlags& flags) {
   command
       .add_option("--sample", request.sample,
                   "What is drawn in a step. tokens: the choices of every token (step 0 is what moe "
-                  "routes with the same seed); counts: only how many tokens go to each node, for "
-                  "large clusters (only with --mode ht, without --flat, with --routing uniform and "
-                  "several nodes in a group); auto (default): by the size of the cluster")
+                  "routes with the same seed); counts: only how many tokens go to each node (only "
+                  "with --mode ht, without --flat, with --routing uniform and several nodes in a "
+                  "group); auto (default): counts if allowed and --num-tokens >= nodes of a group")
       ->type_name("METHOD")
       ->check(CLI::IsMember({"auto", "tokens", "counts"}));
   command
       .add_option(
           "--kill-nic", request.kill_nics,
           "Also simulate the cluster without this NIC: [NODE/]NAME[:PORT]; without NODE, "
-          "on all nodes; may be repeated: all such changes together make one further simulation")
+          "on all nodes; may be repeated; one further simulation has all of --kill-nic, --slow-nic "
+          "and --move-expert")
       ->type_name("NIC");
   command
       .add_option("--slow-nic", request.slow_nics,
                   "Also simulate the cluster with this NIC at a fraction of its rate, above 0 and "
-                  "at most 1: "
-                  "[NODE/]NAME[:PORT]=0.5; without NODE, on all nodes; may be repeated: all such "
-                  "changes together make one further simulation")
+                  "at most 1: [NODE/]NAME[:PORT]=0.5; without NODE, on all nodes; may be repeated; "
+                  "one further simulation has all of --kill-nic, --slow-nic and --move-expert")
       ->type_name("NIC=FRACTION");
   command
       .add_option("--move-expert", request.move_experts,
                   "Also simulate the cluster with this expert on another rank of its group (only "
-                  "with --pattern moe); may be repeated: all such changes together make one "
-                  "further simulation")
+                  "with --pattern moe); may be repeated; one further simulation has all of "
+                  "--kill-nic, --slow-nic and --move-expert")
       ->type_name("EXPERT:RANK");
   command
       .add_option("--top", flags.top,
@@ -235,8 +235,8 @@ void add_sim(CLI::App& app, Context& context) {
       app.add_subcommand("sim", "Simulate a MoE dispatch and combine, or another traffic pattern, "
                                 "on a cluster: the time, and the traffic of each NIC");
   command->footer(
-      "A cluster is --nodes copies of one topology (--from, or this machine). No data is "
-      "transferred:\ntimes are lower bounds, the bytes of the busiest link divided by its rate.\n"
+      "A cluster is --nodes copies of one topology (--from, --sysroot or this machine). No data "
+      "is\nmoved: times are lower bounds, the bytes of the busiest link divided by its rate.\n"
       "Examples:\n"
       "  shmemctl sim --from topo.xml --nodes 8 --num-tokens 4096 --dtype fp8\n"
       "  shmemctl sim --from topo.xml --nodes 2048 --ep-ranks 256 --steps 1024 --world deepep-ht\n"

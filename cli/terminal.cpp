@@ -114,7 +114,7 @@ bool require_stdout() {
               : error_number != 0 ? std::strerror(error_number)
                                   : "short write",
               closed ? "leave stdout open, redirect it to a file, or pass --quiet"
-                     : "free disk space, or redirect it elsewhere");
+                     : "choose another file or pipe for it or, if its disk is full, free space");
 }
 
 } // namespace shmemctl

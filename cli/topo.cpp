@@ -62,7 +62,7 @@ void add_topo(CLI::App& app, Context& context) {
   add_mapping_flags(*command, context);
   command
       ->add_option("--dump", flags->dump,
-                   "Write only the topology, to stdout in this format; --from reads it back")
+                   "Write only the topology as XML, or the report, to stdout; --from reads either")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"hwloc-xml", "nccl-xml", "report"}));
   command->add_flag("--compare-versions", flags->compare_versions,

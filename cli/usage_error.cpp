@@ -212,7 +212,7 @@ UsageError unknown_option(const Chain& chain, const std::string& argument) {
   if (!chain.back()->get_fallthrough() && chain.size() > 1 &&
       chain.front()->get_option_no_throw(flag) != nullptr)
     return {command + ": unknown option " + printable(flag),
-            "write it before " + chain.back()->get_name() + ", or after the command"};
+            "write it after the command or, unless it is --json, --csv or --config, before run"};
   std::vector<std::string> takers =
       flag.size() > 2 ? takers_of(flag, *chain.front(), "") : std::vector<std::string>();
   takers.resize(std::min(takers.size(), max_takers));

@@ -115,7 +115,7 @@ std::vector<OptionSpec> make_table() {
              "Transport to other nodes; it also decides which NICs are selected. none: only ibgda, "
              "and only if IB_ENABLE_IBGDA is set; auto: in a job, the first of " +
                  listed(transports.automatic) +
-                 " that reaches all PEs, and in topo and sim ibrc, or libfabric on EFA.",
+                 " that reaches all PEs; elsewhere, as in topo and sim, ibrc, or libfabric on EFA.",
              in_nvshmem),
       {"IB_ENABLE_IBGDA", OptionType::boolean, "0",
        "Use IBGDA: add ibgda to the transports to other nodes (if TRANSPORT is set, it must list "
@@ -182,8 +182,8 @@ std::vector<OptionSpec> runtime_options() {
              "local rank, as in DeepEP's high-throughput mode; low-latency: one world, with a team "
              "for each local rank, as in DeepEP's low-latency mode."),
       {"SYMMETRIC_SIZE", OptionType::size, "1G",
-       "Size up to which the symmetric heap of each PE can grow; a heap of GPU memory in NVSHMEM "
-       "programs: 128G unless SHMEMCTL_SYMMETRIC_SIZE is set.",
+       "Size up to which the symmetric heap of each PE can grow; the GPU's heap of an NVSHMEM "
+       "program: 128G or more unless SHMEMCTL_SYMMETRIC_SIZE is set or the heap is of kind ipc.",
        in_nvshmem},
       {"HEAP_CHUNK", OptionType::size, "64M",
        "The symmetric heap grows in multiples of this size, up to SYMMETRIC_SIZE."},
@@ -232,7 +232,7 @@ std::vector<OptionSpec> transport_options() {
   const TransportChoices transports = transport_choices();
   OptionSpec gid_index =
       integer("IB_GID_INDEX", "-1", -1, 4095,
-              "Index of the GID that RoCE ports use; -1: selected automatically.");
+              "GID index of RoCE ports and, in ibrc, of InfiniBand ports; -1: automatic.");
   OptionSpec roce_version = integer("IB_ROCE_VERSION_NUM", "2", 1, 2,
                                     "RoCE version that an automatically selected GID must have; if "
                                     "this is unset: any, v2 preferred.");

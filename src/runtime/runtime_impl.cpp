@@ -540,9 +540,9 @@ void Runtime::Impl::route_atomics() {
       throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "perform atomics on it",
                   std::string("in this job all atomics go through NICs by ") +
                       nic.transport->name() +
-                      ", as those of a NIC are not atomic with a CPU's, and it does not reach "
-                      "this PE: " +
-                      nic.reach[pe].reason,
+                      ", because a NIC's atomics are not atomic with a CPU's; from this PE, "
+                      "the transport " +
+                      nic.transport->name() + " does not reach that PE: " + nic.reach[pe].reason,
                   "give every PE a NIC, or choose another transport with SHMEMCTL_TRANSPORT");
   routed.resize(transports.size());
   for (std::size_t at = 0; at < transports.size(); ++at)

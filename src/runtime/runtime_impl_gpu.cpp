@@ -66,7 +66,7 @@ void Runtime::Impl::enter_gpu() {
   no_gpu_reason = why_no_gpus(setup.capabilities_by_pe, placement);
   if (!no_gpu_reason.empty() && request.gpu == GpuUse::required)
     throw Error(ExitCode::unavailable, "GPUs", "assign one to each PE", no_gpu_reason,
-                "run shmemctl doctor --only driver,gpu to see what is missing");
+                "set SHMEMCTL_HEAP=auto if it is none; else run shmemctl doctor --only driver,gpu");
   if (!no_gpu_reason.empty())
     return;
   if (const std::string why_not = why_no_kernels_of_job(setup.capabilities_by_pe, placement);

@@ -456,15 +456,15 @@ std::optional<TeamId> Teams::from_numbers(std::uint64_t id, int my_number, int n
     const std::uint64_t shown = load_flag(rma_, theirs->list, pe);
     const auto number = static_cast<std::size_t>(shown & 0xffff'ffff);
     if (shown >> 32 != count)
-      throw Error(ExitCode::usage, "PE " + std::to_string(pe), "make a team by its unique id",
+      throw Error(ExitCode::usage, "PE " + std::to_string(pe), "make a team by unique id",
                   "it expects " + std::to_string(shown >> 32) + " members, PE " +
                       std::to_string(rma_.pe()) + " expects " + std::to_string(count),
                   "pass the same number of members on all of them");
     if (members[number] >= 0)
-      throw Error(ExitCode::usage, "PE " + std::to_string(pe), "make a team by its unique id",
+      throw Error(ExitCode::usage, "PE " + std::to_string(pe), "make a team by unique id",
                   "it has number " + std::to_string(number) + " in the team, as PE " +
                       std::to_string(members[number]) + " has",
-                  "pass another number from 0 to " + std::to_string(count - 1) + " on each member");
+                  "pass each number from 0 to " + std::to_string(count - 1) + " on one member");
     members[number] = pe;
     found[index_of(pe)] = true;
     --missing;
@@ -513,7 +513,7 @@ std::uint64_t Teams::agree_by_id(std::uint64_t id, std::uint64_t key, int record
     const TeamRendezvous* theirs = nullptr;
     rma_.wait([&] { return (theirs = find_record(id, key, peer)) != nullptr; }, step, peer);
     if (load_flag(rma_, theirs->list, peer) != list)
-      throw Error(ExitCode::usage, "PE " + std::to_string(peer), "make a team by its unique id",
+      throw Error(ExitCode::usage, "PE " + std::to_string(peer), "make a team by unique id",
                   "its list of members differs from that of PE " + std::to_string(rma_.pe()),
                   "pass the same list on all members");
     std::uint64_t word = 0;

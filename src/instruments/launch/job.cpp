@@ -357,7 +357,7 @@ LaunchResult LaunchJob::result() {
   for (const OutputSink* sink : {&out_, &err_})
     if (sink->broken() && sink->error_number() != EPIPE)
       throw system_error(sink == &out_ ? "stdout" : "stderr", "write", sink->error_number(),
-                         "free disk space, or redirect it elsewhere");
+                         "choose another file or pipe for it or, if its disk is full, free space");
   if (result_.timed_out)
     result_.exit_status = static_cast<int>(ExitCode::deadline);
   else if (result_.first_failed >= 0)

@@ -150,7 +150,7 @@ int why_not_executable(const std::string& file) {
 Error cannot_run(const std::string& name, int error_number) {
   const bool absent = error_number == ENOENT || error_number == ENOTDIR;
   return {ExitCode::usage, name, "run", absent ? "no such program" : std::strerror(error_number),
-          absent ? "check its name and PATH" : "make it an executable file"};
+          absent ? "check its name and PATH, or its #! line" : "make it an executable file"};
 }
 
 std::string find_program(const std::string& name, const Environment& environment) {
