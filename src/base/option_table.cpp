@@ -231,7 +231,7 @@ std::vector<OptionSpec> transport_options() {
   constexpr bool in_nvshmem = true;
   const TransportChoices transports = transport_choices();
   OptionSpec gid_index =
-      integer("IB_GID_INDEX", "-1", -1, 4095,
+      integer("IB_GID_INDEX", "-1", -1, 255, // ibv_ah_attr has one byte for it
               "GID index of RoCE ports and, in ibrc, of InfiniBand ports; -1: automatic.");
   OptionSpec roce_version = integer("IB_ROCE_VERSION_NUM", "2", 1, 2,
                                     "RoCE version that an automatically selected GID must have; if "

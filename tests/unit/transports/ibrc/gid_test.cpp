@@ -155,6 +155,15 @@ TEST(GidRequest, OptionsRestrictOnlyIfTheyAreSet) {
   EXPECT_TRUE(set.range);
 }
 
+/// The index in the address of a QP is one byte: a larger one would name another GID.
+TEST(GidRequest, AnIndexHasAByte) {
+  const auto problem = [](const char* index) {
+    return Options({}, {{"IB_GID_INDEX", index}}).value("IB_GID_INDEX").problem;
+  };
+  EXPECT_EQ(problem("255"), "");
+  EXPECT_NE(problem("256"), "");
+}
+
 TEST(CommonGids, BothEndsAgree) {
   std::mt19937 random(5);
   for (int i = 0; i < 500; ++i) {
