@@ -6,7 +6,7 @@ import launchers
 from launchers import LauncherTest, PROBE, launch, needs
 
 # MPI_Init alone takes seconds on a loaded machine, and much longer under a sanitizer.
-FAULT_TIMEOUT = "40" if os.environ.get("SHMEMCTL_SANITIZE") else "8"
+FAULT_TIMEOUT = "40" if os.environ.get("SHMEMCTL_SANITIZE") else "15"
 
 
 def mpirun(bootstrap, *arguments, ranks=4, launcher="mpirun", options=(), **keywords):

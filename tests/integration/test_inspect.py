@@ -184,7 +184,7 @@ class Live(Inspect):
         self.addCleanup(process.kill)
         process.stdout.readline()
         states = set()
-        for _ in range(5): # on a machine that does more, it may get no CPU for a while
+        for _ in range(30): # on a machine that does more, it may get no CPU for a while
             _, document = report_of("inspect", process.pid)
             states.add(document["processes"][0]["activity"]["state"])
             if "runs" in states:
