@@ -146,7 +146,7 @@ void Buffers::Impl::check(const BufferDescriptor& descriptor) const {
   if (descriptor.magic != descriptor_magic ||
       descriptor.signature != signature_of(descriptor, config.secret))
     throw Error(ExitCode::usage, "buffer descriptor", "use", "no PE of this job created it",
-                "pass all 64 bytes that describe() returned");
+                "pass all 64 bytes of the name (shmemx_buffer_name)");
   if (index_of(descriptor.pe) == config.users.size())
     throw Error(ExitCode::unavailable, "registered buffer of PE " + std::to_string(descriptor.pe),
                 "open", "that PE shares no memory with PE " + std::to_string(config.pe),

@@ -212,13 +212,13 @@ void GpuMemory::explain(const GpuSetup& setup, const Matrix& why_not,
     else if (placement.node[pe] != placement.my_node())
       reason = "on another virtual node";
     else if (!is_fabric() && !is_in(setup.mappable_pes, pe))
-      reason = "in another network namespace, through which no memory can be shared";
+      reason = "in another network namespace, so the two PEs can share no memory";
     else if (!why_not[me][pe].empty())
       reason = why_not[me][pe];
     else if (!why_not[pe][me].empty())
       reason = "it cannot map this PE's memory: " + why_not[pe][me];
     else
-      reason = "its GPU maps only a part of the GPUs that this PE's maps";
+      reason = "the two GPUs map each other, but one does not map all that the other maps";
   }
 }
 

@@ -47,8 +47,8 @@ public:
   virtual ~PeGpu() = default;
   virtual const GpuInfo& info() const = 0;
   virtual const std::vector<KernelPath>& paths_by_pe() const = 0; ///< by PE
-  /// Passed to kernels by value. Changes when the heap grows and when teams are created or
-  /// destroyed: call it again for each launch.
+  /// Passed to kernels by value. Changes when a heap or the registered memory grows, and with
+  /// set_timeout_s(): call it again for each launch.
   virtual DeviceJob job() const = 0;
   /// By PE: the address at which its heap is mapped here, minus that of this PE's heap;
   /// DeviceJob::unreachable if kernels cannot load and store there.
@@ -75,7 +75,7 @@ public:
   /// report of a kernel's wait (PE, peer, expected, seen), a kernel's failure with the driver's
   /// error text, the job's failure, or the deadline.
   virtual void wait(GpuStream stream, const char* step) = 0;
-  /// Throws the Error that a kernel's wait has reported, if one has.
+  /// Throws the Error that a kernel or the kernels' proxy has reported, if one has.
   virtual void check() = 0;
   /// Ends the waits of kernels, when this process is about to end.
   virtual void release_kernels() noexcept = 0;

@@ -46,7 +46,7 @@ void* shmemx_gpu_calloc(size_t count, size_t size);
 void* shmemx_gpu_align(size_t alignment, size_t size);
 void shmemx_gpu_free(void* ptr);
 /* The address at which PE `pe`'s copy of an object of this memory is mapped here, for loads, stores
- * and cudaMemcpy; NULL if it is not mapped. */
+ * and cudaMemcpy; NULL if it is not mapped, or kernels have to use a network (DEVICE_PATH). */
 void* shmemx_gpu_ptr(const void* dest, int pe);
 
 /* Copies the shmemctl::DeviceJob that kernels need, which is to be passed to them by value or kept
@@ -63,7 +63,7 @@ shmemx_stream_t shmemx_gpu_stream(void);
  * a lost PE, or SHMEMCTL_TIMEOUT. When a kernel has reported an error, the program is ended even if
  * it waits elsewhere. */
 void shmemx_gpu_wait(shmemx_stream_t stream);
-/* Checks for the same errors without waiting. */
+/* Checks, without waiting, if a kernel has reported an error, or its requests to a proxy failed. */
 void shmemx_gpu_check(void);
 
 /* Operations on streams. They run in stream order, and may be captured in a CUDA graph. */
