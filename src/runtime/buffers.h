@@ -94,8 +94,8 @@ public:
   /// Registers host memory or memory of this PE's GPU. Not collective. Private host memory becomes
   /// shared memory in place, in whole pages, until it is unregistered; if that is impossible, other
   /// PEs access it by a slower path (docs/explanation/buffers.md). The memory must not be freed
-  /// before remove(). Buffers may overlap. Throws Error: usage for memory that is unmapped or
-  /// unreadable, in the symmetric heap, on another GPU, or managed by CUDA; else unavailable.
+  /// before remove(). Buffers may overlap. Throws Error: usage, e.g. for memory that is not
+  /// mapped, not readable, in the symmetric heap, on another GPU or managed by CUDA; unavailable.
   /// @param may_replace_pages false for memory that a device has pinned
   BufferHandle add(void* address, std::size_t size_bytes, bool may_replace_pages = true);
   /// Unregisters: waits until operations in flight have completed and no BufferRef is left; later

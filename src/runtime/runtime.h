@@ -201,8 +201,8 @@ bool has_common_output(const Environment& environment);
 bool share_problem(const Environment& environment, std::map<std::string, std::string> command_line,
                    const Error& problem, const ErrorPrinter& print_error);
 
-/// Bytes that this PE's transports have moved so far, by their own counters: one element for each
-/// port that a transport uses, even if no traffic has gone through it.
+/// Bytes that this PE's transports have moved so far, by their own counters: for each transport one
+/// element for each port that it uses, even if no traffic has gone through it.
 std::vector<NicTraffic> traffic_of(Runtime& runtime);
 
 /// The difference since `before`.

@@ -431,8 +431,8 @@ RegionView Runtime::Impl::static_view() const {
 Agreement Runtime::Impl::make_agreement() {
   return [this](const char* call, std::uint64_t value) {
     const std::lock_guard lock(bootstrap_mutex);
-    const std::vector<std::string> all = allgather_text(
-        *bootstrap, std::string(call) + "(" + std::to_string(value) + ")", deadline());
+    const std::vector<std::string> all =
+        allgather_text(*bootstrap, std::string(call) + " " + std::to_string(value), deadline());
     for (std::size_t pe = 0; pe < all.size(); ++pe)
       if (all[pe] != all[0])
         throw Error(ExitCode::finding, call, "run on all PEs",

@@ -12,7 +12,7 @@ namespace shmemctl {
 /// The options that transports read according to the registry, for validation.
 const std::vector<std::string>& transport_option_names();
 
-/// In a list of transports: the first of remote_candidates() that reaches all PEs, or else the most.
+/// In a list of transports: the first of remote_candidates() to reach all PEs, or else the most.
 inline constexpr const char* automatic_transport = "auto";
 
 /// The transports that are tried in turn to reach PEs of other nodes if no option names one.

@@ -45,8 +45,8 @@ Deadline deadline_of(const GpuSetup& setup) {
 }
 
 /// In NVSHMEM the heap of a GPU with virtual memory grows as far as NVSHMEM_MAX_MEMORY_PER_GPU,
-/// whose default this is, and NVSHMEM_SYMMETRIC_SIZE does not limit it: its own programs set that
-/// variable to less than they allocate.
+/// whose default this is, and NVSHMEM_SYMMETRIC_SIZE does not limit it: NVSHMEM's own programs set
+/// that variable to less than they allocate.
 constexpr std::size_t growing_heap_bytes = std::size_t{128} << 30;
 
 /// The address space to reserve for the heap of each PE.

@@ -336,7 +336,7 @@ void start(InitRequest wanted_init) {
   Stage expected = Stage::before;
   if (!stage.compare_exchange_strong(expected, Stage::running))
     fail(wrong_use("library", "initialize", "it has already been initialized",
-                   "call shmem_init or shmem_init_thread once"));
+                   "call shmem_init, shmem_init_thread or shmemx_gpu_init once"));
   const Environment environment = current_environment();
   const bool has_bootstrap = wanted_init.uid || wanted_init.mpi_communicator;
   try {

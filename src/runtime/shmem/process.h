@@ -17,8 +17,8 @@ struct InitRequest {
   std::unique_ptr<UidArguments> uid; ///< unique id of the job, from the program; or null
   void* mpi_communicator = nullptr;  ///< an MPI_Comm*, from the program; or null
   bool share_static_data = true;     ///< whether globals of the program are symmetric
-  /// As in NVSHMEM, SYMMETRIC_SIZE limits the heap of a GPU only if an option of this project sets
-  /// it.
+  /// As in NVSHMEM, neither the default of SYMMETRIC_SIZE nor NVSHMEM_SYMMETRIC_SIZE limits the
+  /// heap of a GPU (with HEAP=ipc they do).
   bool gpu_heap_grows = false;
   std::string bootstrap; ///< replaces the option BOOTSTRAP; "": the option decides
 };

@@ -39,14 +39,14 @@ const char* shmemx_gpu_why_not(void);
 const char* shmemx_gpu_path(int pe);
 
 /* Symmetric GPU memory, for operations of kernels and streams, and for the host's shmem_put, _get,
- * atomics and signals. Collective, like shmem_malloc and the others. NULL if there is no room
- * (SHMEMCTL_SYMMETRIC_SIZE), for 0 bytes, and for an alignment that is no power of two. */
+ * atomics and signals. Collective, like shmem_malloc and the others. NULL if the heap may not grow
+ * so far (SHMEMCTL_SYMMETRIC_SIZE), for 0 bytes, and for an alignment that is no power of two. */
 void* shmemx_gpu_malloc(size_t size);
 void* shmemx_gpu_calloc(size_t count, size_t size);
 void* shmemx_gpu_align(size_t alignment, size_t size);
 void shmemx_gpu_free(void* ptr);
 /* The address at which PE `pe`'s copy of an object of this memory is mapped here, for loads, stores
- * and cudaMemcpy; NULL if it is not mapped, or kernels have to use a network (DEVICE_PATH). */
+ * and cudaMemcpy; NULL if it is not mapped, or SHMEMCTL_DEVICE_PATH asks for a network. */
 void* shmemx_gpu_ptr(const void* dest, int pe);
 
 /* Copies the shmemctl::DeviceJob that kernels need, which is to be passed to them by value or kept

@@ -43,8 +43,8 @@ extern "C" {
 /* Return values of the functions. They are the values of shmemctl's exit codes. */
 enum {
   SHMEMCTL_MOE_OK = 0,
-  SHMEMCTL_MOE_INVALID = 2,     /* a wrong argument, or a call out of order */
-  SHMEMCTL_MOE_UNAVAILABLE = 3, /* no GPU, no path to a rank, or a kernel launch failed */
+  SHMEMCTL_MOE_INVALID = 2,     /* a wrong argument, a call out of order, or a job without GPUs */
+  SHMEMCTL_MOE_UNAVAILABLE = 3, /* no path to a rank, no memory, or a kernel or its launch failed */
   SHMEMCTL_MOE_TIMEOUT = 124    /* a rank did not respond in time */
 };
 /* About the last function of this file that failed in this thread: one line that says what failed
