@@ -26,8 +26,8 @@
 extern "C" {
 #endif
 
-/* Set-up. A PE uses the device in `attr`, else the current one of the calling thread; if there is
- * none, PEs of a machine take turns. Calls may be nested: the last finalize ends the job. */
+/* Set-up. A PE uses the device in `attr`, else the current one of the calling thread, else that of
+ * SHMEMCTL_GPUS, or by turns. Calls may be nested: the last finalize ends the job. */
 void nvshmem_init(void);
 int nvshmem_init_thread(int requested, int* provided);
 void nvshmem_query_thread(int* provided);
