@@ -112,7 +112,7 @@ typedef struct {
   int32_t num_sms; /* most multiprocessors that a kernel uses; 0: chosen for each kernel */
   int32_t reserved;
   /* Low latency: a rank that does not respond within this time is masked, and the others continue.
-   * 0: within SHMEMCTL_TIMEOUT. No call reports it as an error: see shmemctl_moe_masked(). */
+   * 0: this time is SHMEMCTL_TIMEOUT. Masking is no error of a call: see shmemctl_moe_masked(). */
   double rank_timeout_us;
 } shmemctl_moe_config_t;
 #define SHMEMCTL_MOE_CONFIG_INIT                                                                   \
