@@ -74,15 +74,15 @@ struct BuffersConfig {
   double timeout_s = 60;
   std::size_t max_buffers = 4096;
   std::size_t staging_bytes = std::size_t{256} << 10;
-  std::size_t open_limit = 256; ///< maximum number of other PEs' buffers that stay mapped
+  std::size_t open_limit = 256; ///< maximum number of buffers (of any PE) that stay open
   buffers::AllowedPaths allowed;
   /// Returns whether the address is in the symmetric heap, which needs no registration.
   std::function<bool(const void*)> is_heap;
   buffers::GpuBufferBackend* gpu = nullptr; ///< not owned; nullptr: the job has no GPUs
 };
 
-/// The registered buffers of one PE. Creates no thread and no socket before the first registration.
-/// Thread safe.
+/// The registered buffers of one PE. Creates no thread and no socket before it registers a buffer
+/// or opens one of another PE. Thread safe.
 class Buffers {
 public:
   explicit Buffers(BuffersConfig config);
@@ -94,8 +94,8 @@ public:
   /// Registers host memory or memory of this PE's GPU. Not collective. Private host memory becomes
   /// shared memory in place, in whole pages, until it is unregistered; if that is impossible, other
   /// PEs access it by a slower path (docs/explanation/buffers.md). The memory must not be freed
-  /// before remove(). Buffers may overlap. Throws Error: usage for memory that is unmapped or
-  /// unreadable, in the symmetric heap, on another GPU, or managed by CUDA; else unavailable.
+  /// before remove(). Buffers may overlap. Throws Error: usage, e.g. for memory that is not
+  /// mapped, not readable, in the symmetric heap, on another GPU or managed by CUDA; unavailable.
   /// @param may_replace_pages false for memory that a device has pinned
   BufferHandle add(void* address, std::size_t size_bytes, bool may_replace_pages = true);
   /// Unregisters: waits until operations in flight have completed and no BufferRef is left; later
@@ -121,10 +121,10 @@ public:
 
   /// The path that put() and get() of this buffer take. Opens the buffer.
   BufferPath path_to(const BufferDescriptor& buffer);
-  /// Unmaps a buffer of another PE once no BufferRef holds it. Without this call it stays mapped
-  /// for later operations, even after its owner has unregistered it. No effect if it is not open.
+  /// Unmaps a buffer of another PE once no BufferRef holds it. Otherwise it stays mapped for
+  /// later calls (host memory even after remove()), up to open_limit buffers in all.
   void close(const BufferDescriptor& buffer);
-  /// How many buffers of other PEs are open here.
+  /// How many buffers are open here: of other PEs, and of this PE if it has used their descriptors.
   std::size_t open_count() const;
 
 private:

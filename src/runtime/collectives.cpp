@@ -49,8 +49,8 @@ void Collectives::broadcast(TeamId team, void* target, const void* source, std::
 }
 
 /// Binomial tree: members are numbered from the root, and a member's parent has its number without
-/// the lowest 1 bit. Only the parent writes the cell that signals the arrival of the data, once in
-/// each broadcast.
+/// the lowest 1 bit. Only the parent sets the cell that signals the arrival of the data, once in
+/// each broadcast; the member clears it.
 void Collectives::broadcast_by_tree(TeamId team, void* target, const void* source,
                                     std::size_t size_bytes, int root) {
   Rma& rma = teams_.rma();

@@ -29,14 +29,14 @@ enum class ReduceOp : std::uint8_t { bit_and, bit_or, bit_xor, minimum, maximum,
 
 /// `source` and `target` are symmetric addresses. Each call is collective over the team. All except
 /// barrier() begin with a sync (buffers are ready on all members) and end with one (results are in
-/// place). Sizes are those of one PE's contribution, in bytes, and may be 0. Reductions combine
+/// place). `size_bytes` is that of one PE's contribution; all sizes may be 0. Reductions combine
 /// members in team order, so that every PE gets the same bits. Calls throw Error (usage) on PEs
 /// that are not members, and the transports' errors. See docs/explanation/teams.md.
 class Collectives {
 public:
   explicit Collectives(Teams& teams) : teams_(teams) {}
 
-  /// Completes this PE's puts, then syncs (shmem_barrier_all on the world team).
+  /// Completes this PE's puts of context 0, then syncs (shmem_barrier_all on the world team).
   void barrier(TeamId team);
   /// Also writes the root's target. In place (target == source) is allowed.
   void broadcast(TeamId team, void* target, const void* source, std::size_t size_bytes, int root);

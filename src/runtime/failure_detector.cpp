@@ -432,7 +432,7 @@ AddressBook Listeners::exchange(Bootstrap& bootstrap, const std::vector<std::str
           Error(ExitCode::unavailable, "failure detector", "start",
                 "PE " + std::to_string(pe) +
                     (pe < host_names.size() ? " (host " + host_names[pe] + ")" : "") +
-                    " has no network address, and not all PEs are on one machine",
+                    " has no network address, and not all PEs are in one network namespace",
                 "bring up an interface on that host, or name one in "
                 "SHMEMCTL_BOOTSTRAP_UID_SOCK_IFNAME"));
     addresses.push_back(

@@ -67,9 +67,9 @@ enum class Presence {
 /// chain of waits, so that a timeout error names the PE that all others wait for, even if that PE
 /// is stopped and does not respond.
 ///
-/// If the PEs have an ErrorPrinter, one PE prints the job's failure: PE 0, or PE 1 if PE 0 was lost
-/// or does not respond. It then notifies the others, which wait briefly for this notice, and print
-/// the failure themselves if it does not arrive.
+/// If the PEs have an ErrorPrinter, one PE prints the job's failure: PE 0, or PE 1 if PE 0 was
+/// lost, does not respond or was ended by a signal. It then notifies the others, which wait briefly
+/// for this notice, and print the failure themselves if it does not arrive.
 class FailureDetector : public JobHealth {
 public:
   /// Collective: exchanges addresses by one allgather and builds the tree.
@@ -103,7 +103,7 @@ public:
   /// @return false if the caller must print, because no PE has printed, or printed an error other
   ///         than `own`
   virtual bool await_printed(const Error* own) noexcept = 0;
-  /// The job's first failure: "PE 3 (host a) failed in phase heap: ...".
+  /// The job's first failure ("PE 3 (host a) failed in phase heap: ..."); nullptr: none.
   virtual std::unique_ptr<Failure> failure() const = 0;
   /// From now on it is no failure if a neighbour closes its connection. Collective; call it after a
   /// barrier.

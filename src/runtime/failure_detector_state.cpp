@@ -85,7 +85,7 @@ Error job_cannot_continue(const Failure& failure) {
   return Error(failure.code, "job", "continue", failure.message, failure.fix);
 }
 
-/// PE 0, unless PE 0 was lost or does not respond, so that it may be unable to print.
+/// PE 0, unless it was lost, does not respond or was ended by a signal: it may be unable to print.
 int printing_pe(const Failure& failure) {
   return failure.pe == 0 && !failure.error ? 1 : 0;
 }

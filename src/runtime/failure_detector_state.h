@@ -79,7 +79,7 @@ public:
 
 private:
   [[noreturn]] void throw_failure() const;
-  /// The error as the PE that failed would print it.
+  /// The error as the PE that failed would print it, or else "job: cannot continue: ...".
   Error error_of(const Failure& failure) const;
 
   const int rank_, size_;

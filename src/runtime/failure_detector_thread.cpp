@@ -295,7 +295,7 @@ bool Thread::handle(PendingConnection& pending) {
 void Thread::welcome(PendingConnection& pending, const Hello& hello) {
   if (accepts_from_.count(hello.rank) == 0 || is_linked(hello.rank)) {
     log(LogLevel::debug, "failure detector",
-        state_.describe(hello.rank) + " came twice or to nobody");
+        state_.describe(hello.rank) + " connected twice, or is no neighbour");
     return;
   }
   links_.remove_if([&](const Link& link) { return link.peer() == hello.rank; });

@@ -52,8 +52,8 @@ struct Settings {
 /// The listeners of this PE, and the exchange of their addresses.
 class Listeners {
 public:
-  /// Listens on an abstract Unix name, and on each of the TCP addresses (those that fail are left
-  /// out).
+  /// Listens on an abstract Unix name, and on the first 5 of the TCP addresses (those that fail are
+  /// left out).
   explicit Listeners(const std::vector<SocketAddress>& tcp_addresses);
   /// Collective: exchanges the addresses, chooses Unix or TCP, and closes the listeners of the
   /// other kind. Throws Error (unavailable) on all PEs alike if a PE has no address that others can

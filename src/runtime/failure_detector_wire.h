@@ -47,7 +47,7 @@ struct Query {
   std::int32_t about = -1; ///< a neighbour of the queried PE whose last phase is also queried
 };
 struct PhaseNotice {
-  std::uint32_t number = 0; ///< phases entered so far, comparable between PEs
+  std::uint32_t number = 0; ///< phases after the failure detector's, comparable between PEs
   std::string name;
 };
 struct Goodbye {};

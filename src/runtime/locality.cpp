@@ -78,7 +78,7 @@ bool has_memory(const NumaNode& numa) {
 }
 
 bool holds(const NumaNode& numa, const CpuSet& cpus) {
-  // Memory of GPUs, and memory-only NUMA nodes, are used only on request.
+  // NUMA nodes of GPU memory, and nodes without CPUs, are never chosen.
   if (numa.kind != NumaKind::cpu || !numa.cpus || cpus.empty())
     return false;
   const std::optional<CpuSet> own = parse_cpulist(*numa.cpus);

@@ -1,4 +1,4 @@
-// One-sided operations by symmetric address. All of them that the host starts go through Rma.
+// One-sided operations by symmetric address, started by the host (but not through a proxy).
 #pragma once
 
 #include <array>
@@ -21,9 +21,9 @@ namespace shmemctl {
 
 /// Translates symmetric addresses and chooses the path: loads and stores if the peer's memory is
 /// mapped here, else the peer's transport. Throws Error (usage) for an address that is not
-/// symmetric or a PE out of range and, if `checked`, for a transfer that ends beyond its region or
-/// an atomic that is not aligned; Error (unavailable) if no transport reaches the PE; and the
-/// errors of the transport.
+/// symmetric, a PE out of range, local GPU memory with remote host memory and, if `checked`, for a
+/// transfer that ends beyond its region or an atomic that is not aligned; Error (unavailable) if no
+/// transport reaches the PE; and the errors of the transport.
 class Rma {
 public:
   /// @param transports_by_pe by PE: its transport (not owned); nullptr: the PE is not reachable

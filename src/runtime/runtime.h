@@ -41,11 +41,11 @@ struct RuntimeRequest {
   BootstrapRequest bootstrap;     ///< its options and environment are replaced by the above
   bool share_static_data = false; ///< OpenSHMEM programs: globals are symmetric
   /// true: the bring-up fails if no transport reaches some pair of PEs; false: that is only visible
-  /// in transport_index_by_pe().
+  /// in transport_index_by_pe() and remote_choice().
   bool require_reach = true;
   GpuUse gpu = GpuUse::none;
-  /// Kernels of this binary will be launched: the bring-up fails if a GPU's driver cannot run them.
-  /// Must be the same on all PEs.
+  /// Kernels of this binary will be launched: the bring-up fails if the job uses GPUs and some
+  /// GPU's driver cannot run them. Must be the same on all PEs.
   bool kernels = false;
   /// CUDA's number of this PE's device; -1: the one that GPUS names, or else the machine's devices
   /// are assigned to its PEs in turn.
@@ -64,14 +64,14 @@ struct RuntimeRequest {
   /// code that must tell the other PEs why this process exits. Runs on the thread that owns the
   /// runtime.
   std::function<void(FailureDetector*)> failure_detector_changed;
-  /// Called once the hosts of all PEs are known, before anything is set up between them.
+  /// Called once the hosts of all PEs are known: so far only the bootstrap connects the PEs.
   std::function<void(const Placement&)> hosts_known;
   /// For a job whose outputs end up in one place; either set on all its PEs or on none. One PE
   /// calls it (on any thread) to print the error that ends the job, before the Error is thrown;
   /// Error::printed() is then true. Empty: the caller prints, on every PE.
   std::function<void(const Error&)> print_error;
   /// This PE has failed before its bring-up: it joins the job only to notify the others, and then
-  /// throws this error. The others have to wait only until the failure detector has started.
+  /// throws this error. The others learn of it as soon as the failure detector has started.
   std::optional<Error> problem;
 };
 
@@ -86,8 +86,8 @@ class Proxy;
 
 class Runtime {
 public:
-  /// Collective: runs the phases. If one fails, undoes all of them and throws Error; the message
-  /// names the PE, host and phase of the job's first failure, on whichever PE it happened.
+  /// Collective: runs the phases. If one fails, undoes those before it and throws Error, with PE,
+  /// host and phase of the job's first failure (of this PE's if no failure detector runs yet).
   explicit Runtime(RuntimeRequest request);
   /// If finish() was not called, leaves at once without waiting for other PEs, which then see a
   /// lost PE unless fail() was called.
@@ -101,8 +101,8 @@ public:
   /// @return whether a PE has printed the job's failure (RuntimeRequest::print_error), so that the
   ///         caller need not print `error`
   bool fail(const Error& error) noexcept;
-  /// Tells the launcher, if it has an interface for it, that this process exits deliberately
-  /// without finish(); the process must exit afterwards. Takes at most 2 s. Thread safe.
+  /// Tells the launcher, if it has an interface for it, that this process will exit without
+  /// finish(); no effect if another thread uses the bootstrap. Takes at most 2 s. Thread safe.
   void leave() noexcept;
 
   int pe() const;
@@ -126,8 +126,8 @@ public:
   Teams& teams();
   Collectives& collectives();
   SymmetricHeap& heap();
-  /// The proxy, whose threads execute the requests of kernels and other threads
-  /// (docs/explanation/proxy.md). The first call starts it, and throws Error if that fails;
+  /// The proxy whose threads execute requests of this process's threads; kernels have one of their
+  /// own (docs/explanation/proxy.md). The first call starts it, and throws Error if that fails;
   /// finish() drains and stops it. Thread safe.
   Proxy& proxy();
   /// This PE's GPU; nullptr if the job uses none: see no_gpu_reason().
@@ -170,12 +170,12 @@ public:
   std::vector<std::string> gather_text_of_job(const std::string& text);
 
   /// Collective, called at most once: from now on the job continues without PEs that die, are
-  /// stopped or do not arrive, except PE 0 (src/runtime/degraded_job.h). Among the survivors only
-  /// barrier(), gather_text(), gather_text_on_first(), allocate(), free() and finish() still work;
-  /// no other collective does. Throws Error: usage if the job has more than DegradedJob::max_pes
-  /// PEs; unavailable if the heap is full.
+  /// stopped or do not arrive, except PE 0 (src/runtime/degraded_job.h). After a loss, only
+  /// barrier(), gather_text(), gather_text_on_first(), finish(), and without CHECK free() and (if
+  /// the heap need not grow) allocate() still work among the survivors. Throws Error: usage if the
+  /// job has more than DegradedJob::max_pes PEs; unavailable if the heap is full.
   void allow_loss();
-  /// Collective: a barrier of all remaining PEs, which also completes all earlier puts.
+  /// Collective: a barrier of all remaining PEs. If all PEs reach each other, also completes puts.
   void barrier();
   /// On PE 0 the PEs that the job has lost; empty on other PEs, and without allow_loss().
   std::vector<LostPe> lost() const;
@@ -201,8 +201,8 @@ bool has_common_output(const Environment& environment);
 bool share_problem(const Environment& environment, std::map<std::string, std::string> command_line,
                    const Error& problem, const ErrorPrinter& print_error);
 
-/// Bytes that this PE's transports have moved so far, by their own counters: one element for each
-/// port that a transport uses, even if no traffic has gone through it.
+/// Bytes that this PE's transports have moved so far, by their own counters: for each transport one
+/// element for each port that it uses, even if no traffic has gone through it.
 std::vector<NicTraffic> traffic_of(Runtime& runtime);
 
 /// The difference since `before`.

@@ -26,8 +26,8 @@ namespace shmemctl {
 
 namespace {
 
-/// Options that the runtime reads, except those of the NIC mapping, the transports, the proxy and
-/// the GPU (see enter_options()).
+/// Options that the runtime validates, besides those of the NIC mapping, the transports, the proxy
+/// and the GPU (see enter_options()).
 const std::vector<std::string> used_options = {"BOOTSTRAP",
                                                "BOOTSTRAP_PMI",
                                                "BOOTSTRAP_UID_SOCK_FAMILY",
@@ -41,7 +41,7 @@ const std::vector<std::string> used_options = {"BOOTSTRAP",
                                                "CHECK",
                                                "TIMEOUT"};
 
-/// How long a PE that has failed before its bring-up waits for the others.
+/// How long a PE that has failed before its bring-up waits for the others in each step.
 constexpr double problem_limit_s = 10;
 
 /// For a deadline that passed before the failure detector existed: the cause is unknown, and every
@@ -181,7 +181,7 @@ void Runtime::Impl::refresh_heap() {
 }
 
 void Runtime::Impl::enter_options() {
-  if (request.problem) { // any option may be the cause of the problem, so none is read
+  if (request.problem) { // any option may be the cause of the problem: none is checked
     timeout_s = problem_limit_s;
     return;
   }
@@ -298,7 +298,7 @@ void Runtime::Impl::enter_barrier() {
   barrier();
 }
 
-// The phases that determine the hosts and the placement of the PEs.
+// The phases that determine the hosts of the PEs, the devices and the NICs.
 
 namespace {
 
@@ -431,8 +431,8 @@ RegionView Runtime::Impl::static_view() const {
 Agreement Runtime::Impl::make_agreement() {
   return [this](const char* call, std::uint64_t value) {
     const std::lock_guard lock(bootstrap_mutex);
-    const std::vector<std::string> all = allgather_text(
-        *bootstrap, std::string(call) + "(" + std::to_string(value) + ")", deadline());
+    const std::vector<std::string> all =
+        allgather_text(*bootstrap, std::string(call) + " " + std::to_string(value), deadline());
     for (std::size_t pe = 0; pe < all.size(); ++pe)
       if (all[pe] != all[0])
         throw Error(ExitCode::finding, call, "run on all PEs",
@@ -684,7 +684,7 @@ void Runtime::Impl::ask_reach(TransportEntry& entry) {
   entry.info = allgather_text(*bootstrap, entry.transport->local_info(), deadline());
   if (const auto reason = missing_somewhere(entry.info))
     entry.transport = std::make_unique<AbsentTransport>(
-        entry.transport->name(), *reason, "run the same build on all hosts, and look at that PE's");
+        entry.transport->name(), *reason, "run the same build, with its libraries, on all hosts");
   const auto own = static_cast<std::size_t>(placement.pe);
   const PeerLocation me = place_of(own, entry.info[own]);
   for (std::size_t pe = 0; pe < count(); ++pe) {
@@ -692,7 +692,7 @@ void Runtime::Impl::ask_reach(TransportEntry& entry) {
     const bool mapped =
         std::binary_search(shared_pes.begin(), shared_pes.end(), static_cast<int>(pe));
     if ((reach.capabilities & can_load_store) != 0 && !mapped)
-      reach = {0, "in another network namespace, through which no memory can be shared"};
+      reach = {0, "in another network namespace, so the two PEs can share no memory"};
     entry.reach.push_back(std::move(reach));
   }
 }

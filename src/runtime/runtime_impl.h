@@ -1,4 +1,4 @@
-// The members of a Runtime, in the order in which the phases create them.
+// The members of a Runtime and the functions of its phases.
 #pragma once
 
 #include <optional>
@@ -84,7 +84,7 @@ struct Runtime::Impl {
   std::string launcher;
   std::string problem_phase; ///< phase in which RuntimeRequest::problem arose
 
-  // What the phases create, in their order; destroyed in reverse.
+  // What the phases create, mostly in their order; destroyed in reverse.
   HostIdentity identity;
   CpuSet cpus_at_start;                        ///< CPUs of the thread that made the runtime
   std::unique_ptr<HeapBacking> static_backing; ///< backing of `static_data`
@@ -95,7 +95,7 @@ struct Runtime::Impl {
   Placement placement;
   Secret secret{};
   std::unique_ptr<FailureDetector> failure_detector;
-  std::unique_ptr<Failure> ended_by; ///< the job's failure when the failure detector was stopped
+  std::unique_ptr<Failure> ended_by; ///< the job's failure, for undo_bootstrap()
   JobHealth nobody;
   Node node;
   MappingRequest wanted_mapping;
@@ -118,14 +118,14 @@ struct Runtime::Impl {
   /// For operations on GPU memory that this PE's host starts.
   std::vector<std::unique_ptr<Transport>> gpu_transports;
   StagedTransport* staged = nullptr; ///< one of `gpu_transports`; nullptr if it is not needed
-  /// One of `gpu_transports`, on top of a network transport; nullptr if NICs cannot access GPU
+  /// One of `gpu_transports`, on top of a network transport; nullptr if NICs do not access GPU
   /// memory.
   GpuDirectTransport* gpu_direct = nullptr;
   std::optional<std::size_t> gpu_network; ///< index in `transports` of that network transport
   std::string gpu_memory_path;            ///< as in DeviceNetworkInputs
-  /// The transport to whose queues kernels post operations on GPU memory; nullptr if they cannot.
-  /// ibgda_gpu_reason then says why; otherwise it names the path by which the NIC accesses GPU
-  /// memory.
+  /// The transport to whose queues kernels post operations on GPU memory; nullptr if they cannot,
+  /// or need no network. ibgda_gpu_reason says why they cannot, or else how the NIC accesses GPU
+  /// memory; "" if they need no network.
   ibgda::IbgdaTransport* ibgda_gpu = nullptr;
   std::string ibgda_gpu_reason;
   std::unique_ptr<Proxy> proxy; ///< nullptr until a proxy is requested
@@ -136,7 +136,7 @@ struct Runtime::Impl {
   std::unique_ptr<Collectives> collectives;
   std::unique_ptr<DegradedJob> degraded; ///< nullptr: the loss of a PE ends the job
   TeamId rail_team = invalid_team;
-  std::mutex mutex;           ///< guards allocate(), free(), gather_text() and proxy()
+  std::mutex mutex;           ///< guards allocate(), free(), proxy(), gather functions and GpuHooks
   std::mutex bootstrap_mutex; ///< serialises calls of the bootstraps after the phases
   Phases phases;              ///< last: its undo steps use everything above
   TransportSetup transport_setup();

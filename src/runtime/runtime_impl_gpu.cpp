@@ -1,4 +1,4 @@
-// The phase that gives a PE its GPU.
+// The phase that gives a PE its GPU, and the transports for GPU memory.
 #include <algorithm>
 
 #include "src/base/log.h"

@@ -12,7 +12,7 @@ namespace shmemctl {
 /// The options that transports read according to the registry, for validation.
 const std::vector<std::string>& transport_option_names();
 
-/// In a list of transports, stands for the first of remote_candidates() that reaches all PEs.
+/// In a list of transports: the first of remote_candidates() to reach all PEs, or else the most.
 inline constexpr const char* automatic_transport = "auto";
 
 /// The transports that are tried in turn to reach PEs of other nodes if no option names one.
@@ -20,8 +20,8 @@ const std::vector<std::string>& remote_candidates();
 
 /// Names of the transports, best first: those of TRANSPORT if it is set. Otherwise shm; if
 /// `beyond_memory` or an option names a remote transport, also REMOTE_TRANSPORT (unless it is none;
-/// it may be automatic_transport), and with IB_ENABLE_IBGDA also ibgda. The same on all PEs that
-/// have the same options. Throws Error (usage) for an unknown or repeated name.
+/// it may be automatic_transport), and with IB_ENABLE_IBGDA also ibgda (an unknown REMOTE_TRANSPORT
+/// is then left out). Throws Error (usage) for another unknown name, or one that is repeated.
 /// @param beyond_memory some PEs share no memory
 std::vector<std::string> choose_transports(const Options& options, bool beyond_memory);
 
@@ -36,8 +36,8 @@ struct RemoteChoice {
     std::string reason; ///< "PE 0 (host a) to PE 2: no RDMA device"
     bool operator==(const Rejected&) const = default;
   };
-  std::string chosen;             ///< "": none is needed, or TRANSPORT names all transports
-  bool automatic = false;         ///< no option names a remote transport
+  std::string chosen;             ///< "": none is needed or wanted, or TRANSPORT names all
+  bool automatic = false;         ///< the candidates were tried, as no option names one
   std::vector<Rejected> rejected; ///< the candidates that were tried before `chosen`; if no
                                   ///< candidate reaches all pairs, all except `chosen`
   /// An option that would reach all pairs if the transports in use do not: "--remote-transport

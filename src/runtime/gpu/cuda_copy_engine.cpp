@@ -7,8 +7,8 @@ namespace shmemctl {
 
 namespace {
 
-/// Maximum number of signal values in flight: the copy engine reads a value when it executes the
-/// copy, so it must stay in memory until then.
+/// Maximum number of a context's signal values in flight: the copy engine reads a value when it
+/// executes the copy, so the value must stay in memory until then.
 constexpr std::size_t word_count = 512;
 
 class KernelWordAtomics final : public WordAtomics {

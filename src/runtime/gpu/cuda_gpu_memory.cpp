@@ -45,8 +45,8 @@ Deadline deadline_of(const GpuSetup& setup) {
 }
 
 /// In NVSHMEM the heap of a GPU with virtual memory grows as far as NVSHMEM_MAX_MEMORY_PER_GPU,
-/// whose default this is, and NVSHMEM_SYMMETRIC_SIZE does not limit it: its own programs set that
-/// variable to less than they allocate.
+/// whose default this is, and NVSHMEM_SYMMETRIC_SIZE does not limit it: NVSHMEM's own programs set
+/// that variable to less than they allocate.
 constexpr std::size_t growing_heap_bytes = std::size_t{128} << 30;
 
 /// The address space to reserve for the heap of each PE.
@@ -212,13 +212,13 @@ void GpuMemory::explain(const GpuSetup& setup, const Matrix& why_not,
     else if (placement.node[pe] != placement.my_node())
       reason = "on another virtual node";
     else if (!is_fabric() && !is_in(setup.mappable_pes, pe))
-      reason = "in another network namespace, through which no memory can be shared";
+      reason = "in another network namespace, so the two PEs can share no memory";
     else if (!why_not[me][pe].empty())
       reason = why_not[me][pe];
     else if (!why_not[pe][me].empty())
       reason = "it cannot map this PE's memory: " + why_not[pe][me];
     else
-      reason = "its GPU maps only a part of the GPUs that this PE's maps";
+      reason = "the two GPUs map each other, but one does not map all that the other maps";
   }
 }
 

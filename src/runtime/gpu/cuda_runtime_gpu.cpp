@@ -15,8 +15,8 @@ namespace shmemctl {
 
 namespace {
 
-/// wait() waits this much longer than TIMEOUT, so that the kernel's report, which says more,
-/// arrives first.
+/// wait() waits this much longer than kernels do (timeout_s_), so that a kernel's report, which
+/// says more, arrives first.
 constexpr double extra_timeout_s = 2;
 constexpr std::size_t teams_bytes = sizeof(TeamState) * limits::max_teams;
 

@@ -53,7 +53,7 @@ private:
   JobHealth& health_;
   double timeout_s_;
   std::mutex streams_mutex_;
-  /// Copies use different streams, so that they do not wait for each other.
+  /// Streams that no copy uses now. Each copy takes one for itself, so that copies do not wait.
   std::vector<std::unique_ptr<cuda::Stream>> idle_;
 };
 

@@ -59,7 +59,7 @@ ibgda::IbgdaTransport* find_ibgda(const std::vector<Transport*>& transports);
 /// transports. Not collective. Thread safe.
 class DeviceNetworkPart {
 public:
-  /// Throws Error: usage for a path that is not available; unavailable if there is no memory.
+  /// Throws Error: usage if a proxy is needed and has no context left; unavailable without memory.
   explicit DeviceNetworkPart(DeviceNetworkInputs inputs);
   ~DeviceNetworkPart();
   DeviceNetworkPart(const DeviceNetworkPart&) = delete;

@@ -47,17 +47,17 @@ public:
   virtual ~PeGpu() = default;
   virtual const GpuInfo& info() const = 0;
   virtual const std::vector<KernelPath>& paths_by_pe() const = 0; ///< by PE
-  /// Passed to kernels by value. Changes when the heap grows and when teams are created or
-  /// destroyed: call it again for each launch.
+  /// Passed to kernels by value. Changes when a heap or the registered memory grows, and with
+  /// set_timeout_s(): call it again for each launch.
   virtual DeviceJob job() const = 0;
   /// By PE: the address at which its heap is mapped here, minus that of this PE's heap;
-  /// DeviceJob::unreachable if kernels cannot load and store there.
+  /// DeviceJob::unreachable if kernels do not load and store there.
   virtual std::vector<std::int64_t> heap_delta_bytes() const = 0;
   /// Sets the timeout of kernels and of wait() from now on, instead of TIMEOUT.
   virtual void set_timeout_s(double timeout_s) = 0;
 
-  /// Collective, with a barrier: allocates symmetric memory that kernels and copy engines can
-  /// access. It is zeroed when the heap grows, but not when it is reused. Throws Error.
+  /// Collective, with a barrier: symmetric memory that kernels and copy engines can access; nullptr
+  /// if there is no room. It is zeroed when the heap grows, not when it is reused. Throws Error.
   virtual void* allocate(std::size_t size_bytes, std::size_t alignment_bytes = 256) = 0;
   virtual void free(void* address) = 0;
   virtual SymmetricHeap& heap() = 0;
@@ -71,11 +71,11 @@ public:
   /// Makes an object for copies between the GPU's memory and `host_bytes` of host memory outside of
   /// the symmetric heap. It must not outlive this object. Throws Error.
   virtual std::unique_ptr<HostCopies> make_host_copies(std::size_t host_bytes) = 0;
-  /// Waits until all work in the stream is complete, for at most the timeout. Throws Error: the
+  /// Waits until all work in the stream is complete, until 2 s after the timeout. Throws Error: the
   /// report of a kernel's wait (PE, peer, expected, seen), a kernel's failure with the driver's
   /// error text, the job's failure, or the deadline.
   virtual void wait(GpuStream stream, const char* step) = 0;
-  /// Throws the Error that a kernel's wait has reported, if one has.
+  /// Throws the Error that a kernel or the kernels' proxy has reported, if one has.
   virtual void check() = 0;
   /// Ends the waits of kernels, when this process is about to end.
   virtual void release_kernels() noexcept = 0;

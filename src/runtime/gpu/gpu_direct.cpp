@@ -55,8 +55,8 @@ Verdict verdict_of(const std::vector<GpuDirectCapabilities>& by_pe, std::size_t 
                        (capability.reason.empty() ? "it says nothing" : capability.reason);
   }
   if (without > 1)
-    verdict.reason +=
-        " (so on " + std::to_string(without) + " of " + std::to_string(by_pe.size()) + " PEs)";
+    verdict.reason += " (no access on " + std::to_string(without) + " of " +
+                      std::to_string(by_pe.size()) + " PEs)";
   verdict.works = without == 0;
   return verdict;
 }
@@ -93,8 +93,8 @@ GpuDirectChoice choose_gpu_direct(const std::string& wanted,
       return {static_cast<int>(at),
               "GPUDirect RDMA by " + join({verdict.methods.begin(), verdict.methods.end()}, ", ") +
                   " over " + name};
-    // The reason of a transport that does not reach all PEs that need it (such as shm across nodes)
-    // is reported only if no transport reaches all of them.
+    // The reason of a transport that does not reach all `needed` PEs (such as shm across nodes) is
+    // reported only if no transport reaches all of them.
     (verdict.reaches_all ? reasons : of_partial).push_back(name + ": " + verdict.reason);
   }
   const std::string all = join(reasons.empty() ? of_partial : reasons, "; ");

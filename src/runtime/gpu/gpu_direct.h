@@ -15,7 +15,7 @@ struct GpuDirectCapability {
   std::string transport;
   std::string method;      ///< "dma-buf", "peer memory"; "" if the NICs cannot access GPU memory
   std::string reason;      ///< why not: one clause
-  bool reaches_all = true; ///< whether the transport reaches all PEs that need it
+  bool reaches_all = true; ///< whether the transport reaches all `needed` PEs
 };
 /// The capabilities of a PE: one for each transport of the job, in order of preference.
 using GpuDirectCapabilities = std::vector<GpuDirectCapability>;

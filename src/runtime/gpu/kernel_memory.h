@@ -8,7 +8,7 @@
 
 namespace shmemctl {
 
-/// Thread safe. All functions throw Error (unavailable) that names the device.
+/// Thread safe. All functions but free() and unmap() throw Error (unavailable), with the device.
 class KernelMemory {
 public:
   virtual ~KernelMemory() = default;
@@ -21,8 +21,8 @@ public:
     memory,
     registers ///< a page of a device's registers
   };
-  /// Lets kernels use whole pages of host memory, until unmap(). Returns the address that kernels
-  /// use.
+  /// Lets kernels use whole pages of host memory or registers, until unmap(). Returns the address
+  /// that kernels use.
   virtual void* map(void* base, std::size_t size_bytes, HostMemoryKind part) = 0;
   virtual void unmap(void* base) noexcept = 0;
 

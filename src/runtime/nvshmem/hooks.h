@@ -16,7 +16,7 @@ typedef cudaError_t (*nvshmemi_locate_job)(void** address, size_t* size);
 void nvshmemi_register_device_job(nvshmemi_locate_job locate);
 void nvshmemi_forget_device_job(nvshmemi_locate_job locate);
 
-/// Ends the job if a kernel has reported an error, or if there is no job.
+/// Ends the job if a kernel has reported an error, or this process if there is no job.
 void nvshmemi_check_kernels(void);
 /// Logs a warning that says why CUDA did not launch a kernel.
 void nvshmemi_launch_refused(const char* why);

@@ -57,7 +57,7 @@ constexpr std::size_t addresses_at = secret_at + sizeof(Secret);
 
 struct PackedAddress {
   unsigned char bytes[1 + 2 + 16]; ///< IP version (4 or 6), port, address
-  std::size_t size = 0;            ///< 0: an address family that other hosts cannot reach
+  std::size_t size = 0;            ///< 0: an address that other hosts cannot reach
 };
 
 PackedAddress pack(const SocketAddress& address) {

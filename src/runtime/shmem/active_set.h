@@ -16,10 +16,10 @@ struct ActiveSetArguments {
   long* work;
 };
 
-/// Every collective begins with a sync (sources and destinations are ready on all members) and ends
-/// with one (this PE's source may be reused). The work array counts arrivals, one word for each
-/// round of a dissemination barrier, and each arrival is subtracted again. So it is zero when no
-/// member is in a collective, but may already contain arrivals of the next one when this PE leaves.
+/// Collectives that move data begin with a sync (sources and destinations are ready on all members)
+/// and end with one (results are in place). The work array counts arrivals, one word for each round
+/// of a dissemination barrier, and each arrival is subtracted again. So it is zero when no member
+/// is in a collective, but may already contain arrivals of the next one when this PE leaves.
 class ActiveSet {
 public:
   /// Throws Error (usage) if the set is invalid.

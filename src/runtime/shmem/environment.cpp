@@ -83,8 +83,8 @@ std::map<std::string, std::string> specified_options(const Environment& environm
 }
 
 std::string info_text() {
-  return "SHMEM_SYMMETRIC_SIZE  size of each PE's symmetric heap: a number, then k, m, g or t "
-         "(1g)\n"
+  return "SHMEM_SYMMETRIC_SIZE  size of each PE's symmetric heap: a number, or one with k, m, g "
+         "or t (default: 1g)\n"
          "SHMEM_VERSION         set: print the library's version at start-up\n"
          "SHMEM_INFO            set: print this text at start-up\n"
          "SHMEM_DEBUG           set: print debugging messages\n"

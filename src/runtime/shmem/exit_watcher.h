@@ -1,4 +1,4 @@
-// Ends a process that computes without calling the library when the job has failed.
+// Once the job has failed: ends a process that computes without calling the library.
 #pragma once
 
 #include <condition_variable>

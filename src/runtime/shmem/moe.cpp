@@ -253,7 +253,7 @@ void require_agreement(World& world, std::uint64_t mine, const std::optional<Err
     throw api::wrong_use(
         "shmemctl_moe_create", "create an exchange",
         fmt::format("PE {} has refused its arguments; its own error says why", absent),
-        fmt::format("check the output of PE {}", absent));
+        fmt::format("read shmemctl_moe_error() on PE {}", absent));
   if (other >= 0)
     throw api::wrong_use("shmemctl_moe_create", "create an exchange",
                          fmt::format("PE {} has another configuration, or its workspace at another "

@@ -155,8 +155,8 @@ public:
   }
 
   /// To be called when this PE's program exits with a nonzero status and without shmem_finalize. A
-  /// launcher may end the other PEs as soon as this one has exited, so this waits until one of them
-  /// has printed the error.
+  /// launcher may end the other PEs as soon as this one has exited, so this waits until the PE that
+  /// prints for all has printed the error.
   void fail_with_status(int status) noexcept {
     release_kernels();
     FailureDetector& failure_detector = runtime_.failure_detector();
@@ -238,8 +238,8 @@ std::map<std::string, std::string> options_of(const InitRequest& wanted_init,
   return options;
 }
 
-/// The state from shmem_init to shmem_finalize. It is not destroyed if the process exits without
-/// shmem_finalize, because other threads may be using it.
+/// The state from shmem_init to shmem_finalize. It is not destroyed if the process ends by an error
+/// or a nonzero status instead, because other threads may be using it.
 struct Process {
   Process(InitRequest& wanted_init, const Environment& environment)
       : options(environment, options_of(wanted_init, environment)) {
@@ -295,9 +295,9 @@ void print_what_was_asked_for(const Environment& environment) {
     std::cerr << info_text();
 }
 
-/// Exit handler. Finalises the library if the program returns from main without shmem_finalize, and
-/// notifies the other PEs if it exits with an error. A child process inherits this handler and must
-/// do neither.
+/// Exit handler, for programs that exit without shmem_finalize: finalises the library if the status
+/// is 0, otherwise notifies the other PEs. A child process inherits this handler and must do
+/// neither.
 void at_exit(int status, void*) {
   if (getpid() != process_id || stage != Stage::running)
     return;
@@ -336,7 +336,7 @@ void start(InitRequest wanted_init) {
   Stage expected = Stage::before;
   if (!stage.compare_exchange_strong(expected, Stage::running))
     fail(wrong_use("library", "initialize", "it has already been initialized",
-                   "call shmem_init or shmem_init_thread once"));
+                   "call shmem_init, shmem_init_thread or shmemx_gpu_init once"));
   const Environment environment = current_environment();
   const bool has_bootstrap = wanted_init.uid || wanted_init.mpi_communicator;
   try {
@@ -350,7 +350,7 @@ void start(InitRequest wanted_init) {
   process_world = process->world.get();
   process_id = getpid();
   on_exit(at_exit, nullptr);
-  // After this sync all PEs can tell the exit status of a PE that ends at once from its loss.
+  // After this sync a PE that exits at once is not taken for a lost one: all know its status.
   guarded([](World& world) { world.teams.sync(team_world); });
   print_what_was_asked_for(environment);
 }

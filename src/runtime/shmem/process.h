@@ -13,12 +13,12 @@ namespace shmemctl::api {
 struct InitRequest {
   int thread_level = 0; ///< SHMEM_THREAD_*
   GpuUse gpu = GpuUse::none;
-  int gpu_device = -1;               ///< CUDA device; -1: PEs of a machine take turns
+  int gpu_device = -1;               ///< CUDA's number; -1: as GPUS says, or by turns
   std::unique_ptr<UidArguments> uid; ///< unique id of the job, from the program; or null
   void* mpi_communicator = nullptr;  ///< an MPI_Comm*, from the program; or null
   bool share_static_data = true;     ///< whether globals of the program are symmetric
-  /// As in NVSHMEM, SYMMETRIC_SIZE limits the heap of a GPU only if an option of this project sets
-  /// it.
+  /// As in NVSHMEM, neither the default of SYMMETRIC_SIZE nor NVSHMEM_SYMMETRIC_SIZE limits the
+  /// heap of a GPU (with HEAP=ipc they do).
   bool gpu_heap_grows = false;
   std::string bootstrap; ///< replaces the option BOOTSTRAP; "": the option decides
 };

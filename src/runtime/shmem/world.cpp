@@ -44,7 +44,7 @@ void fail(const Error& error) {
 
 void fail_unexpectedly(const char* what) {
   fail(Error(
-      ExitCode::unavailable, "OpenSHMEM routine", "complete", what,
+      ExitCode::unavailable, "library call", "complete", what,
       "give the process more memory if that is the cause; otherwise report it with the program"));
 }
 

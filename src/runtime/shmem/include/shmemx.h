@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* The name of a registered buffer, valid on any PE. Plain data, which may be copied as bytes. */
+/* A registered buffer's name, valid on all PEs of its node. Plain data: may be copied as bytes. */
 typedef struct {
   unsigned long long words[8];
 } shmemx_buffer_t;

@@ -159,8 +159,8 @@ TEST(GpuPairs, NicsThatDoNotReachGpuMemoryAreAFinding) {
   EXPECT_TRUE(findings_of("staged: SHMEMCTL_GPUDIRECT=off").empty());
   EXPECT_TRUE(findings_of("staged: libfabric: PE 0: it reaches memory of the host only").empty());
   EXPECT_TRUE(findings_of("staged: ibgda: PE 0: the emulated HCA reaches memory of the "
-                          "host only (so on 2 of 2 PEs); ucx: PE 0: it reaches memory of the host "
-                          "only")
+                          "host only (no access on 2 of 2 PEs); ucx: PE 0: it reaches memory of "
+                          "the host only")
                   .empty());
   EXPECT_EQ(findings_of("staged: ibdevx: PE 0: mlx5_0: dma-buf: Bad address; libfabric: PE 0: it "
                         "reaches memory of the host only")

@@ -212,7 +212,7 @@ TEST_F(GpuDirectJobs, AProviderWithoutNicsForItIsStaged) {
   expect_text(
       two_nodes({{"SHMEMCTL_TRANSPORT", "shm,libfabric"}, {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"}}),
       "proxy over staged: libfabric: PE 0: libfabric's tcp;ofi_rxm reaches memory of the "
-      "host only (so on 2 of 2 PEs)");
+      "host only (no access on 2 of 2 PEs)");
 }
 #endif
 
@@ -230,7 +230,7 @@ TEST_F(GpuDirectJobs, LibrariesAndDriversMayBeTooOld) {
   expect_text(
       two_nodes({{"SHMEMCTL_VERBS_LIBRARY", SHMEMCTL_FAKE_OLD_VERBS}}),
       "staged: ibrc: PE 0: fake0: dma-buf: libibverbs has no ibv_reg_dmabuf_mr; peer memory: "
-      "nvidia-peermem is not loaded (so on 2 of 2 PEs)");
+      "nvidia-peermem is not loaded (no access on 2 of 2 PEs)");
   const SetVariable lacks("FAKE_CUDA_LACKS", "124"); // DMA_BUF_SUPPORTED
   expect_text(two_nodes(), "staged: ibrc: PE 0: fake0: dma-buf: GPU 0 has no DMA_BUF_SUPPORTED");
 }

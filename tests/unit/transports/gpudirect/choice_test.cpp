@@ -27,13 +27,13 @@ TEST(GpuDirectChoice, OnePeThatCannotIsEnoughForAll) {
   EXPECT_EQ(choice.transport, -1);
   EXPECT_EQ(choice.text, "staged: ibrc: PE 2: mlx5_0: dma-buf: Operation not supported");
   choice = choose_gpu_direct("auto", {{bad}, {good}, {bad}});
-  EXPECT_EQ(choice.text, "staged: ibrc: PE 0: mlx5_0: dma-buf: Operation not supported (so on 2 of "
-                         "3 PEs)");
+  EXPECT_EQ(choice.text, "staged: ibrc: PE 0: mlx5_0: dma-buf: Operation not supported "
+                         "(no access on 2 of 3 PEs)");
 }
 
 TEST(GpuDirectChoice, WhatReachesNotAllIsNamedIfThereIsNothingElse) {
   EXPECT_EQ(choose_gpu_direct("auto", {{shm}, {shm}}).text,
-            "staged: shm: PE 0: it does not reach PE 1 (so on 2 of 2 PEs)");
+            "staged: shm: PE 0: it does not reach PE 1 (no access on 2 of 2 PEs)");
 }
 
 TEST(GpuDirectChoice, OffQueriesNoTransport) {

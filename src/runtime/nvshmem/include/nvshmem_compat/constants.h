@@ -41,8 +41,8 @@ typedef enum nvshmem_compat_thread_level {
   NVSHMEM_THREAD_TYPE_SENTINEL = INT_MAX
 } nvshmemx_thread_support_t;
 
-/* Return values of nvshmemx_init_status. In this library a job goes directly from NOT_INITIALIZED
- * to IS_INITIALIZED or, if PEs share a GPU, to FULL_MPG. */
+/* Return values of nvshmemx_init_status. In this library a PE goes directly from NOT_INITIALIZED to
+ * IS_INITIALIZED or, if other PEs use the same GPU, to FULL_MPG. */
 typedef enum nvshmem_compat_init_status {
   NVSHMEM_STATUS_NOT_INITIALIZED = 0,
   NVSHMEM_STATUS_IS_BOOTSTRAPPED,

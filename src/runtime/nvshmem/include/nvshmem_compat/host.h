@@ -26,8 +26,8 @@
 extern "C" {
 #endif
 
-/* Set-up. A PE uses the device in `attr`, else the current one of the calling thread; if there is
- * none, PEs of a machine take turns. Calls may be nested: the last finalize ends the job. */
+/* Set-up. A PE uses the device in `attr`, else the current one of the calling thread, else that of
+ * SHMEMCTL_GPUS, or by turns. Calls may be nested: the last finalize ends the job. */
 void nvshmem_init(void);
 int nvshmem_init_thread(int requested, int* provided);
 void nvshmem_query_thread(int* provided);
@@ -57,8 +57,8 @@ NVSHMEM_COMPAT_HD void nvshmem_info_get_version(int* major, int* minor);
 NVSHMEM_COMPAT_HD void nvshmem_info_get_name(char* name);
 NVSHMEM_COMPAT_HD void nvshmemx_vendor_get_version_info(int* major, int* minor, int* patch);
 
-/* Symmetric memory of the GPU; collective. NULL if there is no room (SHMEMCTL_SYMMETRIC_SIZE), or
- * for 0 bytes or an alignment that is not a power of two. */
+/* Symmetric memory of the GPU; collective. NULL if the heap may not grow so far
+ * (SHMEMCTL_SYMMETRIC_SIZE), or for 0 bytes or an alignment that is not a power of two. */
 void* nvshmem_malloc(size_t size);
 void* nvshmem_calloc(size_t count, size_t size);
 void* nvshmem_align(size_t alignment, size_t size);

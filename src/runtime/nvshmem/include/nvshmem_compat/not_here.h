@@ -28,7 +28,7 @@
 /* Tier B, the internals of NVSHMEM's IBGDA: device_host_transport/nvshmem_common_ibgda.h refuses
  * programs that include it. */
 
-/* Tier C: newer than the interface that version.h names. */
+/* Tier C: newer than the interface that version.h names, and tiles. */
 #define NVSHMEM_COMPAT_WHY "tier C, calls for one queue pair (NVSHMEM 3.5)"
 NVSHMEM_COMPAT_NOT_HERE(nvshmemx_qp_create, NVSHMEM_COMPAT_WHY)
 NVSHMEM_COMPAT_NOT_HERE_SCOPES(nvshmemx_qp_quiet, NVSHMEM_COMPAT_WHY)

@@ -39,14 +39,14 @@ const char* shmemx_gpu_why_not(void);
 const char* shmemx_gpu_path(int pe);
 
 /* Symmetric GPU memory, for operations of kernels and streams, and for the host's shmem_put, _get,
- * atomics and signals. Collective, like shmem_malloc and the others. NULL if there is no room
- * (SHMEMCTL_SYMMETRIC_SIZE), for 0 bytes, and for an alignment that is no power of two. */
+ * atomics and signals. Collective, like shmem_malloc and the others. NULL if the heap may not grow
+ * so far (SHMEMCTL_SYMMETRIC_SIZE), for 0 bytes, and for an alignment that is no power of two. */
 void* shmemx_gpu_malloc(size_t size);
 void* shmemx_gpu_calloc(size_t count, size_t size);
 void* shmemx_gpu_align(size_t alignment, size_t size);
 void shmemx_gpu_free(void* ptr);
 /* The address at which PE `pe`'s copy of an object of this memory is mapped here, for loads, stores
- * and cudaMemcpy; NULL if it is not mapped. */
+ * and cudaMemcpy; NULL if it is not mapped, or SHMEMCTL_DEVICE_PATH asks for a network. */
 void* shmemx_gpu_ptr(const void* dest, int pe);
 
 /* Copies the shmemctl::DeviceJob that kernels need, which is to be passed to them by value or kept
@@ -63,7 +63,7 @@ shmemx_stream_t shmemx_gpu_stream(void);
  * a lost PE, or SHMEMCTL_TIMEOUT. When a kernel has reported an error, the program is ended even if
  * it waits elsewhere. */
 void shmemx_gpu_wait(shmemx_stream_t stream);
-/* Checks for the same errors without waiting. */
+/* Checks, without waiting, if a kernel has reported an error, or its requests to a proxy failed. */
 void shmemx_gpu_check(void);
 
 /* Operations on streams. They run in stream order, and may be captured in a CUDA graph. */

@@ -21,8 +21,8 @@
  * was enqueued, and the job can continue. If a call on a stream returns another code, some of its
  * kernels may have been enqueued, and this rank is out of step with the others. No C++ exception
  * leaves a function. Errors that a kernel detects, such as a rank that does not respond within
- * SHMEMCTL_TIMEOUT seconds, are returned by shmemctl_moe_wait, shmemctl_moe_create and every later
- * call with a stream; the job cannot continue after them.
+ * SHMEMCTL_TIMEOUT seconds in high throughput, are returned by shmemctl_moe_wait,
+ * shmemctl_moe_create and every later call with a stream; then the job cannot continue.
  *
  * Threads. An exchange and its plans may be used by one thread at a time. Error texts belong to the
  * calling thread.
@@ -43,8 +43,8 @@ extern "C" {
 /* Return values of the functions. They are the values of shmemctl's exit codes. */
 enum {
   SHMEMCTL_MOE_OK = 0,
-  SHMEMCTL_MOE_INVALID = 2,     /* a wrong argument, or a call out of order */
-  SHMEMCTL_MOE_UNAVAILABLE = 3, /* no GPU, no path to a rank, or a kernel launch failed */
+  SHMEMCTL_MOE_INVALID = 2,     /* a wrong argument, a call out of order, or a job without GPUs */
+  SHMEMCTL_MOE_UNAVAILABLE = 3, /* no path to a rank, no memory, or a kernel or its launch failed */
   SHMEMCTL_MOE_TIMEOUT = 124    /* a rank did not respond in time */
 };
 /* About the last function of this file that failed in this thread: one line that says what failed
@@ -112,7 +112,7 @@ typedef struct {
   int32_t num_sms; /* most multiprocessors that a kernel uses; 0: chosen for each kernel */
   int32_t reserved;
   /* Low latency: a rank that does not respond within this time is masked, and the others continue.
-   * 0: no rank is masked; the call fails after SHMEMCTL_TIMEOUT. */
+   * 0: this time is SHMEMCTL_TIMEOUT. Masking is no error of a call: see shmemctl_moe_masked(). */
   double rank_timeout_us;
 } shmemctl_moe_config_t;
 #define SHMEMCTL_MOE_CONFIG_INIT                                                                   \

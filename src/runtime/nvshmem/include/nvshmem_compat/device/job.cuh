@@ -2,8 +2,8 @@
  * the macros that declare and define a family of functions.
  *
  * Kernels of NVSHMEM programs have no argument for the job, so it is in a __constant__ of the
- * device library (device_state.cu), which the host library writes. The functions are inlined, and
- * read the job from the constant bank, as they would read a kernel's parameters. */
+ * device library (device_state.cu), which the host library writes. All functions (inlined, except
+ * library.cuh) read the job from the constant bank, as they would read a kernel's parameters. */
 #ifndef NVSHMEM_COMPAT_DEVICE_JOB_CUH
 #define NVSHMEM_COMPAT_DEVICE_JOB_CUH
 
