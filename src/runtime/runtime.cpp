@@ -301,15 +301,21 @@ std::vector<NicTraffic> traffic_of(Runtime& runtime) {
 std::vector<NicTraffic> traffic_since(const std::vector<NicTraffic>& before,
                                       std::vector<NicTraffic> now) {
   const auto take = [](std::uint64_t& from, std::uint64_t what) { from -= std::min(from, what); };
+  // Two transports may use the same port; both lists have them in the same order.
+  std::vector<bool> taken(before.size(), false);
   for (NicTraffic& moved : now)
-    for (const NicTraffic& then : before)
-      if (then.nic == moved.nic) {
-        take(moved.put_bytes, then.put_bytes);
-        take(moved.get_bytes, then.get_bytes);
-        take(moved.operations, then.operations);
-        take(moved.long_bytes, then.long_bytes);
-        take(moved.long_ns, then.long_ns);
-      }
+    for (std::size_t at = 0; at < before.size(); ++at) {
+      const NicTraffic& then = before[at];
+      if (taken[at] || then.nic != moved.nic)
+        continue;
+      taken[at] = true;
+      take(moved.put_bytes, then.put_bytes);
+      take(moved.get_bytes, then.get_bytes);
+      take(moved.operations, then.operations);
+      take(moved.long_bytes, then.long_bytes);
+      take(moved.long_ns, then.long_ns);
+      break;
+    }
   return now;
 }
 

@@ -579,6 +579,7 @@ void Runtime::Impl::enter_state() {
 }
 
 void Runtime::Impl::publish(const RegionView& region) {
+  const std::lock_guard lock(bootstrap_mutex);
   BootstrapExchange exchange(*bootstrap, deadline());
   register_region(transports_of(region.region), region, exchange);
   rma->set_region(region);

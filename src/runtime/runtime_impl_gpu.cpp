@@ -46,6 +46,7 @@ GpuHooks Runtime::Impl::gpu_hooks() {
   };
   hooks.barrier = [this] { barrier(); };
   hooks.gather = [this](const std::string& text) {
+    const std::lock_guard lock(bootstrap_mutex);
     return allgather_text(*bootstrap, text, deadline());
   };
   hooks.publish = [this](const RegionView& region) { publish(region); };

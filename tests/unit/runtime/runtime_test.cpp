@@ -497,5 +497,20 @@ TEST(Runtime, NothingIsLeftOpenAfterTheEnd) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
+/// ibrc and ibgda on the same port.
+TEST(TrafficSince, TwoTransportsMayUseOnePort) {
+  const auto moved = [](std::uint64_t put_bytes) {
+    NicTraffic traffic;
+    traffic.nic = {"mlx5_0", 1};
+    traffic.put_bytes = put_bytes;
+    return traffic;
+  };
+  const std::vector<NicTraffic> since =
+      traffic_since({moved(100), moved(30)}, {moved(1100), moved(50)});
+  ASSERT_EQ(since.size(), 2U);
+  EXPECT_EQ(since[0].put_bytes, 1000U);
+  EXPECT_EQ(since[1].put_bytes, 20U);
+}
+
 } // namespace
 } // namespace shmemctl
