@@ -33,7 +33,7 @@ namespace {
 
 constexpr const char* static_data_subject = "this program's global variables";
 constexpr const char* keep_private =
-    "link the program with the linker's default script, and without -N (--omagic)";
+    "link the program with the linker's default script, and without -N";
 
 bool overlap(const PageRange& left, const PageRange& right) {
   return left.begin < right.end && right.begin < left.end;
