@@ -43,6 +43,7 @@ ALONE_IN_SOURCES = {
     "cli/gather.cpp": {"--zstd"},  # tar's
     "cli/run.cpp": {"--its-option"},  # of any program
     "reports/check_findings.cpp": {"--cap-add"},  # of docker and podman
+    "src/runtime/bootstrap/launcher_command.cpp": {"--env", "--export", "--genv"},  # of launchers
     "src/base/secret_filter.cpp": {"--api", "--gmca", "--mca", "--name", "--no-"},
     "src/instruments/check/expectation.cpp": {"--query"},  # mlxfwmanager's
     "src/instruments/doctor/gpu.cpp": {"--reset-applications-clocks", "--reset-gpu-clocks"},  # nvidia-smi's

@@ -151,7 +151,7 @@ void KvsBootstrap::check_hello(int of, const std::string& expected_start,
   if (of == rank())
     throw Error(ExitCode::unavailable, subject(), "join as " + whose,
                 "another process also has rank " + std::to_string(of),
-                "do not set PMI_RANK, PMI_SIZE or PMIX_RANK in job scripts: the launcher does");
+                "remove PMI_RANK, PMI_SIZE and PMIX_RANK from job scripts: the launcher sets them");
   throw Error(ExitCode::unavailable, subject(), "read the greeting of " + whose,
               "it is \"" + printable(*hello, 40) + "\" instead of \"" + expected_start +
                   "\": that PE has another version of shmemctl, or another size of the job",

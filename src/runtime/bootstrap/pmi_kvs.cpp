@@ -232,7 +232,7 @@ void Pmi2Kvs::start(const Deadline& deadline) {
   if (const long long version = init.integer("pmi_version").value_or(2); version != 2)
     throw Error(ExitCode::unavailable, "process manager", "complete PMI-2 init",
                 "it speaks version " + std::to_string(version) + " of PMI",
-                "to use PMI-1, set SHMEMCTL_BOOTSTRAP=pmi and unset SHMEMCTL_BOOTSTRAP_PMI");
+                "set SHMEMCTL_BOOTSTRAP=pmi and unset SHMEMCTL_BOOTSTRAP_PMI, to use PMI-1");
   const PmiMessage response = ask(PmiMessage("fullinit")
                                       .add("pmijobid", identity_.job_id)
                                       .add("pmirank", std::to_string(identity_.rank))

@@ -175,7 +175,8 @@ void RendezvousThread::on_stop() {
   if (!failure_ && !all_linked_)
     fail({ExitCode::unavailable, -1,
           "the process that ran the rendezvous exited before all PEs had connected",
-          "see the output of the process that made the unique id (usually PE 0, or shmemctl run)"});
+          "check the output of the process that made the unique id: PE 0, as a rule, or shmemctl "
+          "run"});
 }
 
 void RendezvousThread::on_deadline() {
