@@ -15,8 +15,8 @@ namespace shmemctl {
 /// if the command is unknown: without a launcher, or if a daemon that is not a child of the
 /// launcher started this process. The value of a variable behind an option that sets it (-x, -genv,
 /// --env, --export), or in a word NAME=value with NAME in capitals, may be a secret, so it is
-/// replaced by "..." unless NAME has a prefix of communication libraries and launchers (NCCL_, UCX_,
-/// ...).
+/// replaced by "..." unless NAME has a prefix of communication libraries and launchers (NCCL_,
+/// UCX_, ...).
 /// @param own the command line of this process
 std::vector<std::string> launcher_command(const Sysroot& sysroot, const Environment& environment,
                                           const std::vector<std::string>& own);
