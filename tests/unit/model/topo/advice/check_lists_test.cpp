@@ -304,7 +304,10 @@ TEST(NvshmemVersionUnknown, AReleaseThatIsNewerThanTheRules) {
   request.nvshmem.version = {9, 9, 9};
   const Findings findings = checked(node, request);
   EXPECT_EQ(ids(findings), "nvshmem-version-unknown(warning)");
+  EXPECT_EQ(findings[0].subject, "NVSHMEM 9.9.9");
   EXPECT_TRUE(contains(findings[0].fix, "3.7.0")) << findings[0].fix;
+  request.nvshmem.version_source = "loaded by PID 4000";
+  EXPECT_TRUE(contains(checked(node, request)[0].message, "NVSHMEM 9.9.9 (loaded by PID 4000) is"));
 }
 
 TEST(MappingEmpty, UcxChoosesByItself) {
