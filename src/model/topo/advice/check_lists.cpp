@@ -320,8 +320,8 @@ private:
                .unset("NVSHMEM_HCA_PE_MAPPING")
                .set("NVSHMEM_HCA_LIST", devices_of_all(node_, optimal_))},
           true);
-    else if (effective() && source_->is_pe_mapping && rows > 0 && pes > 0 && rows != pes &&
-             !repeats_well(rows, pes))
+    else if (effective() && source_->is_pe_mapping && pins() && rows > 0 && pes > 0 &&
+             rows != pes && !repeats_well(rows, pes))
       add("mapping-count", Severity::warning, source_->variable,
           rows < pes
               ? fmt::format("the counts of {} add up to {} for {} PEs on this node: PE {} begins "
@@ -335,7 +335,7 @@ private:
 
   /// Whether pinned PEs begin again at the first device, and no other mapping would be better.
   bool repeats_well(std::size_t rows, std::size_t pes) const {
-    return pins() && pes % rows == 0 && at_least_as_good(score(node_, mapping_), score(node_, optimal_));
+    return pes % rows == 0 && at_least_as_good(score(node_, mapping_), score(node_, optimal_));
   }
 
   void check_empty_table() {

@@ -70,6 +70,10 @@ TEST(MappingCount, UnderAndOver) {
       checked(node, with_pe_mapping(node, "mlx5_0:1:2,mlx5_1:1:2,mlx5_2:1:2,mlx5_3:1:2"));
   ASSERT_NE(find(over, "mapping-count"), nullptr);
   EXPECT_TRUE(contains(find(over, "mapping-count")->message, "add up to 8 for 4 PEs"));
+  // PEs that are not pinned choose among all devices by distance.
+  for (const char* list : {"mlx5_0:1:1,mlx5_1:1:1", "mlx5_0:1:2,mlx5_1:1:2,mlx5_2:1:2"})
+    EXPECT_EQ(find(checked(node, with_pe_mapping(node, list, false)), "mapping-count"), nullptr)
+        << list;
   const Findings exact = checked(node, with_pe_mapping(node, "mlx5_0,mlx5_1,mlx5_2,mlx5_3"));
   EXPECT_EQ(ids(exact), "");
 }
