@@ -189,7 +189,6 @@ void accept_durations(CLI::App& app) {
 
 void build(CLI::App& app, Context& context) {
   app.name("shmemctl");
-  app.footer("shmemctl help SUBCOMMAND shows the options of a subcommand, with examples.");
   set_help_format(app, help_width(context.environment));
   app.set_version_flag("-V,--version", version_text,
                        "Print version, revision and build options; with --json, as JSON");
@@ -202,6 +201,8 @@ void build(CLI::App& app, Context& context) {
         add_hotspots, add_fabric, add_inspect, add_gather, add_explain, add_report, add_help,
         add_version, add_completion, add_reference})
     add(app, context);
+  // Set last, because new subcommands inherit the footer.
+  app.footer("shmemctl help SUBCOMMAND shows the options of one, with examples.");
   accept_durations(app);
   set_help_groups(app);
 }

@@ -38,9 +38,10 @@ std::vector<FindingReference> topology_findings() {
        "(`NVSHMEM_NETDEVS_POLICY`, since 3.7), else a list that each rank picks by its local rank; "
        "that line must run in each rank's own process, and fails anywhere else."},
       {"mapping-count", group, "error, warning",
-       "The counts in `NVSHMEM_HCA_PE_MAPPING` do not add up to the number of PEs on the node: PEs "
-       "begin again at the first device, or the end of the list is not used. It is an error if any "
-       "list has more than 32 rows, because NVSHMEM writes past the end of its arrays.",
+       "PEs are pinned (`NVSHMEM_ENABLE_NIC_PE_MAPPING`), and the counts in "
+       "`NVSHMEM_HCA_PE_MAPPING` do not add up to the number of PEs on the node: PEs begin again "
+       "at the first device, or the end of the list is not used. It is an error if any list has "
+       "more than 32 rows, pinned or not, because NVSHMEM writes past the end of its arrays.",
        "The list is expanded as NVSHMEM expands it and compared with the PEs per node.",
        "Let the counts add up to the PEs of a node, and name at most 32 ports."},
       {"mapping-duplicate", group, "warning, info",

@@ -42,7 +42,7 @@ void require_known_runs(const LoadedReport& loaded) {
   const Report& report = loaded.report;
   const auto count = static_cast<int>(report.runs.size());
   const auto require = [&](const std::optional<int>& run, const char* list) {
-    if (run && *run >= count)
+    if (run && (*run < 0 || *run >= count))
       throw input_error(loaded.path, std::string("/") + list,
                         "a row refers to item " + std::to_string(*run) +
                             " (counted from 0) of /runs, which has " +
@@ -55,9 +55,16 @@ void require_known_runs(const LoadedReport& loaded) {
     require(row.run, "checks");
   for (const NicCounter& counter : report.nic_counters)
     require(counter.run, "nic_counters");
-  for (const nlohmann::json& point : report.moe)
-    if (const auto run = view::number(point, "run"))
-      require(static_cast<int>(*run), "moe");
+  for (const NetworkRow& network : report.networks)
+    require(network.run, "networks");
+  const auto require_of_each = [&](const nlohmann::json& objects, const char* list) {
+    for (const nlohmann::json& object : objects)
+      if (const auto run = view::number(object, "run"))
+        require(static_cast<int>(*run), list);
+  };
+  require_of_each(report.moe, "moe");
+  require_of_each(report.processes, "processes");
+  require_of_each(report.other_nodes, "other_nodes");
 }
 
 LoadedReport load(const std::string& path) {

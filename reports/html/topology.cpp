@@ -757,9 +757,10 @@ json topology_section(const std::vector<Shown>& shown) {
       if (!block.is_null())
         blocks.push_back(std::move(block));
   }
-  if (nodes.size() > max_pictures)
-    blocks.push_back(note_block(fmt::format("{} more nodes differ from these and are left out.",
-                                            nodes.size() - max_pictures)));
+  if (const std::size_t more = nodes.size() - std::min(nodes.size(), max_pictures); more > 0)
+    blocks.push_back(note_block(fmt::format("{} more {} from these and {} left out.", more,
+                                            more == 1 ? "node differs" : "nodes differ",
+                                            more == 1 ? "is" : "are")));
   return section("topology", "Topology", std::move(blocks));
 }
 

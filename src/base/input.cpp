@@ -130,8 +130,10 @@ std::string read_input(const std::string& path, std::size_t max_bytes) {
     descriptor = opened.get();
   }
   const auto require_room_for = [&](std::size_t bytes) {
-    if (bytes > max_bytes)
-      throw open_error(path, "larger than the limit of " + format_size_bytes(max_bytes) + "B");
+    if (bytes > max_bytes) // stdin has the same limit
+      throw Error(ExitCode::usage, path, "read",
+                  "larger than the limit of " + format_size_bytes(max_bytes) + "B",
+                  "pass a smaller file");
   };
   std::string text;
   bool waits = false;

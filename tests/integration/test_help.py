@@ -88,6 +88,13 @@ class Help(CliTest):
                     self.assertRegex(help_of(*path), r"(?m)^ *(Example: )?.*shmemctl " + " ".join(path[:1]))
                     self.assertRegex(help_of(*path), r"(?m)^Examples?:")
 
+    def test_the_programs_notes_are_not_those_of_its_subcommands(self):
+        notes = "shmemctl help SUBCOMMAND shows the options of one"
+        self.assertIn(notes, help_of())
+        for path in self.paths:
+            with self.subTest(path=path):
+                self.assertNotIn(notes, help_of(*path))
+
     def test_help_is_a_word_too(self):
         for path in [(), *self.paths]:
             with self.subTest(path=path):

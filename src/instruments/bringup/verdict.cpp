@@ -134,11 +134,31 @@ std::vector<PairFailure> merge_failures(const std::vector<std::string>& messages
   return all;
 }
 
+namespace {
+
+/// What the target is for the caller.
+const char* preposition(PairOp op) {
+  switch (op) {
+  case PairOp::get:
+    return "from";
+  case PairOp::put:
+  case PairOp::put_signal:
+    return "to";
+  case PairOp::fetch_add:
+  case PairOp::compare_swap:
+    return "at";
+  }
+  return "at";
+}
+
+} // namespace
+
 std::string describe(const PairFailure& failure, const std::string& transport_name) {
+  // `source` calls the operation, and is not where a get reads.
   std::string text = fmt::format(
-      "{}{} from PE {} to PE {} by {}", to_string(failure.op),
+      "{}{} by PE {} {} PE {}, transport {}", to_string(failure.op),
       failure.size_bytes > 0 ? fmt::format(" of {} bytes", failure.size_bytes) : std::string(),
-      failure.source, failure.target, transport_name);
+      failure.source, preposition(failure.op), failure.target, transport_name);
   if (!failure.expected.empty())
     text += fmt::format(": at offset {} expected {}, found {}", failure.offset_bytes,
                         failure.expected, failure.found);

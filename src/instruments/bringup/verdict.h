@@ -36,8 +36,8 @@ std::string failures_message(const std::vector<PairFailure>& failures);
 /// message.
 std::vector<PairFailure> merge_failures(const std::vector<std::string>& messages);
 
-/// One clause: "put of 4096 bytes from PE 1 to PE 3 by shm: at offset 17 expected 0a1b, found a5a5
-/// (nothing arrived)".
+/// One clause: "put of 4096 bytes by PE 1 to PE 3, transport shm: at offset 17 expected 0a1b, found
+/// a5a5 (nothing arrived)".
 std::string describe(const PairFailure& failure, const std::string& transport_name);
 
 /// The distinct pairs for which `op` failed on this transport.

@@ -62,14 +62,17 @@ void ask_devices(const DynamicLibrary& cuda, CudaProbe& probe) {
 CudaProbe ask_driver() {
   CudaProbe probe;
   const std::optional<DynamicLibrary> cuda = DynamicLibrary::open({"libcuda.so.1"}, &probe.problem);
-  if (!cuda)
+  if (!cuda) {
+    probe.library_unusable = true;
     return probe;
+  }
   probe.problem.clear();
   probe.library = cuda->file();
   auto* const get_version = cuda->function<DriverGetVersion>("cuDriverGetVersion");
   auto* const init = cuda->function<Init>("cuInit");
   if (get_version == nullptr || init == nullptr) {
     probe.problem = probe.library + " does not export cuInit";
+    probe.library_unusable = true;
     return probe;
   }
   int version = 0;
@@ -111,6 +114,8 @@ std::string to_text(const CudaProbe& probe) {
   };
   if (!probe.problem.empty())
     add("problem", probe.problem);
+  if (probe.library_unusable)
+    add("library_unusable", "1");
   if (!probe.library.empty())
     add("library", probe.library);
   if (probe.driver_version)
@@ -149,6 +154,8 @@ CudaProbe parse_cuda_probe(std::string_view text) {
     const std::string value = line.substr(blank + 1);
     if (key == "problem") {
       probe.problem = value;
+    } else if (key == "library_unusable") {
+      probe.library_unusable = true;
     } else if (key == "library") {
       probe.library = value;
     } else if (key == "driver_version") {

@@ -19,6 +19,7 @@ struct CudaDevice {
 /// What libcuda reported. A value that could not be queried is empty or false.
 struct CudaProbe {
   std::string problem;               ///< why the driver could not be queried; "" on success
+  bool library_unusable = false;     ///< `problem` is that libcuda.so.1 cannot be loaded or used
   std::string library;               ///< the file that was opened
   std::optional<int> driver_version; ///< cuDriverGetVersion: 13000 is 13.0
   std::optional<int> init_result;    ///< cuInit: 0 is success

@@ -1,6 +1,7 @@
 // Checks whether two processes of one user may pass file descriptors: with pidfd_getfd, which takes
 // one from another process, and in a message (SCM_RIGHTS). Both are tried between two child
 // processes.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -62,7 +63,7 @@ std::optional<int> receive_number(int socket) {
 }
 
 bool send_descriptor(int socket, int descriptor) {
-  char byte = 1;
+  char byte = 0;
   iovec data{&byte, 1};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)] = {};
   msghdr message{};
@@ -78,20 +79,33 @@ bool send_descriptor(int socket, int descriptor) {
   return ::sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
 }
 
-/// Returns -1 with errno 0 if the message contained no descriptor.
-int receive_descriptor(int socket) {
+/// Sends what receive_descriptor() returns as errno, instead of a descriptor.
+void send_failure(int socket, int error_number) {
+  const char byte = static_cast<char>(error_number);
+  static_cast<void>(::send(socket, &byte, sizeof byte, MSG_NOSIGNAL));
+}
+
+/// A descriptor, or the step that failed: `sendmsg` of the other process, or `recvmsg`; with errno
+/// 0 if the message arrived without the descriptor.
+int receive_descriptor(int socket, const char*& failed_step) {
   char byte = 0;
   iovec data{&byte, 1};
   int descriptor = -1;
+  failed_step = "recvmsg";
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)] = {};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
-  if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1)
+  const ssize_t count = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  if (count == 0)
+    errno = ECONNRESET;
+  if (count != 1)
     return -1;
-  errno = 0;
+  if (byte != 0)
+    failed_step = "sendmsg";
+  errno = byte;
   const cmsghdr* const part = CMSG_FIRSTHDR(&message);
   if (part != nullptr && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS &&
       part->cmsg_len >= CMSG_LEN(sizeof descriptor))
@@ -100,11 +114,13 @@ int receive_descriptor(int socket) {
 }
 
 /// Runs in the child that owns the memory: sends the number of its descriptor, then the descriptor
-/// itself, and waits until the other child has finished.
+/// itself, and waits until the other child has finished. Without memory it sends -errno instead.
 void give(int socket) {
   const FileDescriptor memory = make_memory();
-  if (!send_number(socket, memory.get()) || !memory || !send_descriptor(socket, memory.get()))
+  if (!send_number(socket, memory ? memory.get() : -errno) || !memory)
     return;
+  if (!send_descriptor(socket, memory.get()))
+    send_failure(socket, errno);
   receive_number(socket);
 }
 
@@ -120,17 +136,20 @@ std::string taken_by_pidfd(pid_t owner, int number) {
 }
 
 std::string taken_by_message(int socket) {
-  const FileDescriptor memory(receive_descriptor(socket));
+  const char* failed_step = nullptr;
+  const FileDescriptor memory(receive_descriptor(socket, failed_step));
   if (!memory)
-    return step_failed("recvmsg");
+    return step_failed(failed_step);
   return has_content(memory.get()) ? "ok" : "read of the descriptor\t0";
 }
 
 /// Runs in the other child. Returns two lines: the results of pidfd_getfd and of the message.
 std::string take(int socket, pid_t owner) {
   const std::optional<int> number = receive_number(socket);
-  if (!number || *number < 0)
-    return "memfd_create\t0\nmemfd_create\t0\n";
+  if (!number || *number < 0) {
+    errno = number ? -*number : ECONNRESET;
+    return step_failed("memfd_create") + "\n" + step_failed("memfd_create") + "\n";
+  }
   const std::string by_pidfd = taken_by_pidfd(owner, *number);
   const std::string by_message = taken_by_message(socket);
   send_number(socket, 0);
@@ -229,8 +248,27 @@ std::optional<StepFailure> parse_step(const std::string& line) {
 }
 
 std::string failure_text(const StepFailure& failure) {
-  return failure.step + ": " +
-         (failure.error == 0 ? "not what the other process sent" : std::strerror(failure.error));
+  if (failure.error != 0)
+    return failure.step + ": " + std::strerror(failure.error);
+  return failure.step + (failure.step == "recvmsg" ? ": the message has no descriptor"
+                                                   : ": not what the other process sent");
+}
+
+/// The result if the failure does not show whether descriptors may be passed: a step that only
+/// prepares the trial, or a limit.
+std::optional<CheckResult> not_tried(const StepFailure& failure) {
+  static constexpr std::array preparations = {"memfd_create", "socketpair", "pipe2", "fork"};
+  const bool at_limit = failure.error == EMFILE || failure.error == ENFILE ||
+                        failure.error == ENOMEM || failure.error == EAGAIN ||
+                        failure.error == ENOBUFS;
+  if (!at_limit &&
+      std::find(preparations.begin(), preparations.end(), failure.step) == preparations.end())
+    return std::nullopt;
+  return skipped("the trial was not possible: " + failure_text(failure),
+                 "two children with a socket pair",
+                 at_limit ? "check the limits of open files, processes and memory (ulimit -n, "
+                            "ulimit -u, ulimit -v), then repeat"
+                          : "");
 }
 
 constexpr const char* allow_by_profile =
@@ -244,6 +282,8 @@ CheckResult judge_pidfd_getfd(const std::string& answer, const PassingRights& ri
   if (!failure)
     return passed("a process may take a descriptor of its sibling",
                   "pidfd_getfd between two children: done");
+  if (auto result = not_tried(*failure))
+    return *result;
   std::string evidence = failure_text(*failure);
   if (rights.ptrace_scope)
     evidence += "; /proc/sys/kernel/yama/ptrace_scope: " + *rights.ptrace_scope;
@@ -278,6 +318,8 @@ CheckResult judge_descriptor_passing(const std::string& answer, const PassingRig
   if (!failure)
     return passed("processes pass descriptors in messages",
                   "SCM_RIGHTS between two children: done");
+  if (auto result = not_tried(*failure))
+    return *result;
   return failed("processes cannot pass descriptors in messages (SCM_RIGHTS): PEs cannot share GPU "
                 "memory or a heap",
                 failure_text(*failure) + (rights.seccomp ? "; /proc/self/status: Seccomp 2" : ""),

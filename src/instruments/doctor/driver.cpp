@@ -123,6 +123,10 @@ std::optional<CheckResult> judge_kernels_of_driver(const CudaProbe& probe,
 }
 
 CheckResult judge_cuda_driver(const CudaProbe& probe, const std::string& toolkit_version) {
+  if (probe.library_unusable)
+    return failed("CUDA's driver library libcuda.so.1 cannot be used", probe.problem,
+                  "ldconfig -p | grep libcuda.so.1  # if it lists none: install the libraries of "
+                  "the NVIDIA driver; in a container, docker run --gpus all");
   if (!probe.problem.empty())
     return failed("the CUDA driver does not respond", probe.problem,
                   "ldconfig -p | grep libcuda.so.1; nvidia-smi");

@@ -23,7 +23,8 @@ namespace {
 
 using Release = std::array<int, 3>;
 
-/// The prerequisites that are fulfilled, and the missing ones with their fixes.
+/// The prerequisites that are fulfilled, those of which that is unknown, and the missing ones with
+/// their fixes.
 class Prerequisites {
 public:
   void have(std::string evidence) { have_.push_back(std::move(evidence)); }
@@ -32,6 +33,7 @@ public:
       fix_ = std::move(fix);
     lack_.push_back(std::move(what));
   }
+  void unknown(std::string what) { unknown_.push_back(std::move(what)); }
   void need(bool there, std::string evidence, std::string fix) {
     if (there)
       have(std::move(evidence));
@@ -47,7 +49,14 @@ public:
     std::vector<std::string> parts = have_;
     if (!lack_.empty())
       parts.push_back("not fulfilled: " + join(lack_, "; "));
+    if (!unknown_.empty())
+      parts.push_back("unknown: " + join(unknown_, "; "));
     const std::string evidence = join(parts, "; ");
+    if (lack_.empty() && !unknown_.empty())
+      return skipped("it is unknown whether " + title + " is possible here" +
+                         (request.empty() ? "" : ", for which " + request + " asks") + ": " +
+                         name_list(unknown_),
+                     evidence);
     if (lack_.empty())
       return passed(title + " has all that it needs" +
                         (request.empty() ? "; " + advice : ", and " + request + " asks for it"),
@@ -62,7 +71,7 @@ public:
   }
 
 private:
-  std::vector<std::string> have_, lack_;
+  std::vector<std::string> have_, lack_, unknown_;
   std::string fix_;
 };
 
@@ -77,14 +86,24 @@ bool has_device_of(const Node& node, std::string_view driver) {
   });
 }
 
+std::string release_text(const std::string& what, const std::string& version) {
+  return what + (version.empty() ? " of unknown version" : " " + printable(version, 40));
+}
+
 /// Whether a version is at least `least`; false if it is unknown.
 bool at_least(const std::string& version, const Release& least) {
   const auto release = libraries::release_of(version);
   return release && *release >= least;
 }
 
-std::string release_text(const std::string& what, const std::string& version) {
-  return what + (version.empty() ? " of unknown version" : " " + printable(version, 40));
+/// Requires a release of what is installed. @param note behind its name and version
+void need_release(const std::string& what, const std::string& version, const Release& least,
+                  const std::string& note, const std::string& fix, Prerequisites& all) {
+  const std::string text = release_text(what, version) + note;
+  if (libraries::release_of(version))
+    all.need(at_least(version, least), text, fix);
+  else
+    all.unknown(text);
 }
 
 /// The first file of a kind of library that the loader finds.
@@ -110,7 +129,10 @@ void need_efa_driver(const CheckContext& context, Prerequisites& all) {
 
 void need_peer_mapping(const CheckContext& context, Prerequisites& all) {
   const CheckResult mapping = peer_mapping_override(context);
-  all.need(mapping.status == CheckStatus::pass, mapping.reason, mapping.fix);
+  if (mapping.status == CheckStatus::skipped)
+    all.unknown(mapping.reason);
+  else
+    all.need(mapping.status == CheckStatus::pass, mapping.reason, mapping.fix);
 }
 
 void need_gdrcopy(const CheckContext& context, Prerequisites& all) {
@@ -123,11 +145,11 @@ void need_gdrcopy(const CheckContext& context, Prerequisites& all) {
   all.need(at_least(module, least),
            module.empty() ? absent("/sys/module/gdrdrv") : file_evidence(path, module), fix);
   const auto library = find_library(context.sysroot, {"libgdrapi.so.2"});
-  const std::string version =
-      library ? version_in_file_name(library->file).value_or("") : std::string();
-  all.need(at_least(version, least),
-           library ? release_text("libgdrapi", version) : "libgdrapi.so.2: in no library folder",
-           fix);
+  if (library)
+    need_release("libgdrapi", version_in_file_name(library->file).value_or(""), least, "", fix,
+                 all);
+  else
+    all.lack("libgdrapi.so.2: in no library folder", fix);
 }
 
 void need_efa_libraries(const CheckContext& context, Prerequisites& all) {
@@ -140,8 +162,8 @@ void need_efa_libraries(const CheckContext& context, Prerequisites& all) {
     all.lack("libefa.so.1: in no library folder", fix);
   libraries::LibraryReader reader(context.sysroot);
   if (const auto fabric = first_of_kind(context, reader, "libfabric"))
-    all.need(at_least(fabric->version, {2, 6, 0}),
-             release_text(printable(fabric->file.path), fabric->version) + " (2.6 is needed)", fix);
+    need_release(printable(fabric->file.path), fabric->version, {2, 6, 0}, " (2.6 is needed)", fix,
+                 all);
   else
     all.lack("libfabric.so.1: in no library folder", fix);
   const auto plugin = first_of_kind(context, reader, "nccl-net");
@@ -200,6 +222,8 @@ void need_gpu_memory(const CheckContext& context, Prerequisites& all) {
     return all.have(peermem.reason);
   const auto kernel = kernel_version(context.sysroot);
   constexpr std::array<int, 2> least = {6, 1};
+  if (buffer.status == CheckStatus::pass && !kernel)
+    return all.unknown("the kernel's release: GPU memory by dma-buf needs Linux 6.1");
   const bool recent = kernel && kernel->number() >= least;
   all.need(buffer.status == CheckStatus::pass && recent,
            "GPU memory by dma-buf on Linux 6.1 or newer, or by nvidia_peermem",
@@ -252,12 +276,11 @@ CheckResult nccl_gin(const CheckContext& context) {
   need_rdma_core(context, reader, all);
   need_gpu_memory(context, all);
   if (const auto nccl = nccl_here(context, reader)) {
-    all.need(at_least(nccl->version, {2, 28, 0}),
-             release_text(printable(nccl->file.path), nccl->version) + " (2.28 has GIN)",
-             "install NCCL 2.28 or newer");
+    need_release(printable(nccl->file.path), nccl->version, {2, 28, 0}, " (2.28 has GIN)",
+                 "install NCCL 2.28 or newer", all);
     const auto fused = fused_ports(context);
     if (fused && setting(context, "NCCL_IB_MERGE_NICS") != "0" &&
-        !at_least(nccl->version, {2, 30, 7}))
+        libraries::release_of(nccl->version) && !at_least(nccl->version, {2, 30, 7}))
       all.lack("NCCL joins the ports " + *fused +
                    " to one device, for which it has GIN since 2.30.7",
                "export NCCL_IB_MERGE_NICS=0");

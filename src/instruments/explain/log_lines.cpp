@@ -42,9 +42,9 @@ std::string compression_of(std::string_view begin) {
   return "";
 }
 
-/// "host:pid" if the text begins with "host:pid:tid" or, with `bracket`, with "host:pid]";
-/// otherwise "". A host name consists of letters, digits, '.', '-' and '_', with at least one
-/// letter.
+/// "host:pid" if the text begins with "host:pid:tid" or, with `bracket`, with "host:pid]" or
+/// "host:pid :tid"; otherwise "". A host name consists of letters, digits, '.', '-' and '_', with
+/// at least one letter.
 std::string_view process_at(std::string_view text, bool bracket) {
   std::size_t at = 0;
   bool has_letter = false; // without a letter it may be a time: 12:34:56
@@ -62,9 +62,13 @@ std::string_view process_at(std::string_view text, bool bracket) {
     ++end;
   if (end == at + 1 || end == text.size())
     return {};
+  const std::string_view process = text.substr(0, end);
+  constexpr std::size_t padded_digits = 5; // UCX pads shorter numbers with spaces behind them
+  while (bracket && text[end] == ' ' && end < at + 1 + padded_digits && end + 1 < text.size())
+    ++end;
   if (text[end] == ':' && end + 1 < text.size() && is_digit(text[end + 1]))
-    return text.substr(0, end);
-  return bracket && text[end] == ']' ? text.substr(0, end) : std::string_view{};
+    return process;
+  return bracket && text[end] == ']' ? process : std::string_view{};
 }
 
 /// Takes `[1,3]<stdout>:`, possibly behind a time, from the beginning of `text` and returns the

@@ -357,6 +357,11 @@ void add_signs(const Hotspots& hotspots, const NicThresholds& thresholds, Findin
     }
 }
 
+std::string counter_folder(const PortLoad& load) {
+  return load.rdma ? "/sys/class/infiniband/" + load.device
+                   : "/sys/class/net/" + (load.netdev.empty() ? load.device : load.netdev);
+}
+
 /// A finding for each port with an unknown rate or another counter without a value.
 void add_unavailable(const Hotspots& hotspots, Findings& findings) {
   for (const PortLoad& load : hotspots.loads) {
@@ -378,7 +383,7 @@ void add_unavailable(const Hotspots& hotspots, Findings& findings) {
            fmt::format("{} of {}: {}{}", load.name(), load.host,
                        rate_unknown ? "its load is not fully known. " : "",
                        some_of(std::move(texts), "; ")),
-           "check the files under /sys/class/infiniband/" + load.device +
+           "check the files under " + counter_folder(load) +
                "; update a driver or firmware that counts nothing; if a counter was reset in "
                "between, measure again"});
   }

@@ -67,7 +67,7 @@ WatchedCommand::WatchedCommand(const std::string& program, const std::vector<std
     throw system_error(program, "start", failed,
                        "check the limits of processes and memory (ulimit -u, ulimit -v)");
   if (failed != 0)
-    throw cannot_run(program, failed);
+    throw cannot_execute(program, program, failed);
   pidfd_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
 }
 

@@ -257,8 +257,7 @@ Inspection Inspector::inspect(const Selection& selection, double window_s) {
     findings.add(each.process, version_findings(each.libraries));
     findings.add(each.process, environment_findings(each.variables));
     if (rdma.known) {
-      const auto use = rdma.by_pid.find(each.process.pid);
-      each.rdma = use == rdma.by_pid.end() ? RdmaUse() : use->second;
+      each.rdma = rdma.of(each.process.pid);
       each.rdma_devices = devices_of(std::move(each.rdma_devices), *each.rdma);
     }
     each.gpus = gpus_of(sysroot_, each.process, gpus);

@@ -111,9 +111,12 @@ json queue_pairs_json(const RdmaUse& use) {
 
 void put_rdma(json& object, const RdmaUse& use) {
   object["queue_pairs"] = queue_pairs_json(use);
-  object["completion_queues"] = use.completion_queues;
-  object["memory_regions"] = use.memory_regions;
-  object["memory_region_bytes"] = use.memory_bytes;
+  if (use.completion_queues_known)
+    object["completion_queues"] = use.completion_queues;
+  if (use.memory_regions_known) {
+    object["memory_regions"] = use.memory_regions;
+    object["memory_region_bytes"] = use.memory_bytes;
+  }
   json connections = json::array();
   for (const RdmaConnection& connection : use.connections) {
     json row = {{"state", connection.state.empty() ? "UNKNOWN" : connection.state}};

@@ -273,6 +273,7 @@ RdmaResources ask_kernel() {
       if (answer.error_number == 0)
         continue;
       listed = listed && row.kind != RdmaResource::queue_pair;
+      resources.not_listed.push_back(row.kind);
       resources.skipped.push_back({fmt::format("rdma resource {} of {}", row.name, device.name),
                                    system_message(answer.error_number)});
     }
@@ -282,14 +283,22 @@ RdmaResources ask_kernel() {
 
 RdmaResources read_recorded_resources(const Sysroot& sysroot) {
   RdmaResources resources;
+  std::vector<Skipped> missing;
   for (const KindRow& row : kind_rows) {
     constexpr std::size_t max_bytes = 64U << 20;
     const auto text = sysroot.read(rdma_record_path(row.kind), max_bytes);
-    if (!text)
+    if (!text) {
+      resources.not_listed.push_back(row.kind);
+      missing.push_back({fmt::format("rdma resource {}", row.name),
+                         "not in the recording: " + rdma_record_path(row.kind)});
       continue;
+    }
     add_rdma_text(row.kind, *text, resources);
     resources.known = resources.known || row.kind == RdmaResource::queue_pair;
   }
+  // Without any of them, nobody recorded resources, as in a copy of /sys.
+  if (missing.size() < std::size(kind_rows))
+    resources.skipped = std::move(missing);
   return resources;
 }
 
@@ -297,6 +306,16 @@ RdmaResources read_recorded_resources(const Sysroot& sysroot) {
 
 bool QueuePair::connected() const {
   return state == "RTR" || state == "RTS" || state == "SQD" || state == "SQE";
+}
+
+RdmaUse RdmaResources::of(int pid) const {
+  const auto found = by_pid.find(pid);
+  RdmaUse use = found == by_pid.end() ? RdmaUse() : found->second;
+  for (const RdmaResource kind : not_listed) {
+    use.completion_queues_known &= kind != RdmaResource::completion_queue;
+    use.memory_regions_known &= kind != RdmaResource::memory_region;
+  }
+  return use;
 }
 
 const char* to_string(RdmaResource kind) {

@@ -38,6 +38,8 @@ struct RdmaConnection {
 struct RdmaUse {
   std::vector<QueuePair> queue_pairs;
   std::vector<RdmaConnection> connections;
+  /// Whether the kind was listed; if not, the numbers below are unknown, not 0.
+  bool completion_queues_known = true, memory_regions_known = true;
   std::size_t completion_queues = 0, memory_regions = 0;
   std::uint64_t memory_bytes = 0; ///< bytes of the memory regions shorter than 2^48 bytes
 };
@@ -51,7 +53,11 @@ struct RdmaResources {
   std::map<int, RdmaUse> by_pid;
   /// Queue pairs were listed: a process that is not in `by_pid` has none that the kernel lists.
   bool known = false;
-  std::vector<Skipped> skipped; ///< "rdma resource qp of mlx5_0", and why
+  std::vector<RdmaResource> not_listed; ///< kinds that were not listed, of a device at least
+  std::vector<Skipped> skipped;         ///< "rdma resource qp of mlx5_0", and why
+
+  /// The resources of a process, with what is unknown about them.
+  RdmaUse of(int pid) const;
 };
 
 /// Adds the resources that one message of the kernel lists (RDMA_NLDEV_CMD_RES_QP_GET and similar,

@@ -119,18 +119,19 @@ CoreShares share_cores(const CpuLayout& layout, const CpuSet& allowed,
     }
   const std::size_t n_pes = numa_of_pe.size();
   if (n_pes > n_cores)
-    return {{}, fmt::format("{} PEs and {} cores: they have to take turns", n_pes, n_cores)};
+    return {{}, fmt::format("{} PEs and {} cores: they have to take turns", n_pes, n_cores), {}};
+  CoreShares shares{std::vector<CpuSet>(n_pes), "", {}};
   std::vector<std::size_t> anywhere;
   for (std::size_t pe = 0; pe < n_pes; ++pe) {
+    const bool has_wish = numa_of_pe[pe] >= 0;
     const auto wished = nodes.find(numa_of_pe[pe]);
-    if (numa_of_pe[pe] >= 0 && wished != nodes.end() && wished->second.has_room())
-      wished->second.pes.push_back(pe);
-    else
-      anywhere.push_back(pe);
+    const bool near_gpu = has_wish && wished != nodes.end() && wished->second.has_room();
+    (near_gpu ? wished->second.pes : anywhere).push_back(pe);
+    shares.criteria.emplace_back(near_gpu   ? "cores near its GPU"
+                                 : has_wish ? "no core near its GPU was free"
+                                            : "cores");
   }
-  const bool near_gpus = anywhere.size() < n_pes;
   spread(anywhere, nodes);
-  CoreShares shares{std::vector<CpuSet>(n_pes), near_gpus ? "cores near its GPU" : "cores"};
   for (const auto& entry : nodes) {
     const NumaShare& node = entry.second;
     for (std::size_t i = 0; i < node.pes.size(); ++i)
@@ -160,19 +161,20 @@ std::vector<int> gpu_numa_nodes(const Sysroot& sysroot) {
 
 CoreShares choose_core_shares(const Sysroot& sysroot, const Environment& environment, int n_pes) {
   if (n_pes < 2)
-    return {{}, "one PE has all of them"};
+    return {{}, "one PE has all of them", {}};
   for (const char* name : {"SHMEMCTL_PROXY_CPUS", "NVSHMEM_PROXY_CPUS"})
     if (!value_of(environment, name).empty())
-      return {{}, std::string(name) + " chooses CPUs"};
+      return {{}, std::string(name) + " chooses CPUs", {}};
   const std::optional<CpuSet> allowed = allowed_cpus_of(sysroot);
   if (!allowed || allowed->empty())
-    return {{}, "the kernel does not report which CPUs may be used"};
+    return {{}, "the kernel does not report which CPUs may be used", {}};
   const auto online =
       parse_cpulist(sysroot.read_line("/sys/devices/system/cpu/online").value_or(""));
   if (online && intersection(*online, *allowed) != *online && cpus_of_group(sysroot) != allowed)
     return {{},
             fmt::format("this process may use CPUs {} only: somebody has chosen them",
-                        format_cpulist(*allowed))};
+                        format_cpulist(*allowed)),
+            {}};
   std::vector<int> numa(static_cast<std::size_t>(n_pes), -1);
   const std::vector<int> of_gpus = gpu_numa_nodes(sysroot);
   if (const auto gpus = gpus_of_pes(environment, static_cast<int>(of_gpus.size()), n_pes))
@@ -189,7 +191,7 @@ std::string to_text(const CoreShares& shares, const CpuLayout& layout) {
     const auto numa = layout.numa_of(shares.cpus[pe]);
     text += fmt::format("PE {} is bound to CPUs {}{} ({}; run --pin none leaves it free)\n", pe,
                         format_cpulist(shares.cpus[pe]),
-                        numa ? fmt::format(" of NUMA node {}", *numa) : "", shares.reason);
+                        numa ? fmt::format(" of NUMA node {}", *numa) : "", shares.criteria[pe]);
   }
   return text;
 }

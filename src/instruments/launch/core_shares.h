@@ -12,9 +12,9 @@ namespace shmemctl {
 
 /// The CPUs that PEs are bound to.
 struct CoreShares {
-  std::vector<CpuSet> cpus; ///< by PE; empty: PEs are not bound
-  std::string
-      reason; ///< why PEs are not bound, as a clause; otherwise the criterion of the binding
+  std::vector<CpuSet> cpus;          ///< by PE; empty: PEs are not bound
+  std::string reason;                ///< why PEs are not bound, as a clause; "" if they are
+  std::vector<std::string> criteria; ///< by PE: why it got these cores
 };
 
 /// Divides the allowed cores: each PE gets at least one, PEs of a NUMA node share its cores evenly,

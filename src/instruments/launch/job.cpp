@@ -434,7 +434,7 @@ void LaunchJob::start_all() {
   pes_.resize(static_cast<std::size_t>(request_.n_pes));
   // The first PE is started alone, to see whether the program can be executed at all.
   if (const int error_number = start_pe(0, program).started(); error_number != 0)
-    throw cannot_run(request_.command[0], error_number);
+    throw cannot_execute(request_.command[0], program, error_number);
   std::vector<Spawned> others;
   for (int pe = 1; pe < request_.n_pes; ++pe)
     others.push_back(start_pe(pe, program));

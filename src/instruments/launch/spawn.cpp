@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <fstream>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -145,12 +146,54 @@ int why_not_executable(const std::string& file) {
   return ::access(file.c_str(), X_OK) == 0 ? 0 : errno;
 }
 
+/// The fix for a program that exists and cannot be executed.
+const char* fix_of(int error_number) {
+  switch (error_number) {
+  case E2BIG:
+    return "pass fewer or shorter arguments and environment variables, or raise the limit of the "
+           "stack, of which they may take a quarter (ulimit -s)";
+  case EAGAIN:
+  case ENOMEM:
+    return "check the limits of processes and memory (ulimit -u, ulimit -v)";
+  case ENOEXEC:
+    return "pass a program for this machine, or a script whose first line is #! and its "
+           "interpreter";
+  case EACCES:
+    return "make it executable (chmod +x), and the interpreter of a script too";
+  case ETXTBSY:
+    return "wait until it has been written";
+  default:
+    return "make it an executable file";
+  }
+}
+
 } // namespace
 
 Error cannot_run(const std::string& name, int error_number) {
   const bool absent = error_number == ENOENT || error_number == ENOTDIR;
   return {ExitCode::usage, name, "run", absent ? "no such program" : std::strerror(error_number),
-          absent ? "check its name and PATH, or its #! line" : "make it an executable file"};
+          absent ? "check its name and PATH" : fix_of(error_number)};
+}
+
+Error cannot_execute(const std::string& name, const std::string& file, int error_number) {
+  // execve() also returns ENOENT if the file exists and what has to load it does not.
+  if (error_number != ENOENT || why_not_executable(file) != 0)
+    return cannot_run(name, error_number);
+  std::ifstream stream(file);
+  char magic[2] = {};
+  if (!stream.read(magic, sizeof magic) || std::string_view(magic, sizeof magic) != "#!")
+    return {ExitCode::usage, name, "run", "the dynamic loader that it names is missing",
+            "pass a program that was built for this system"};
+  std::string line;
+  std::getline(stream, line);
+  if (line.find('\r') != std::string::npos)
+    return {ExitCode::usage, name, "run", "its first line ends with a carriage return",
+            "write its lines with line feeds only: sed -i 's/\\r$//' " + file};
+  const std::string interpreter(trim(line));
+  return {ExitCode::usage, name, "run",
+          "its interpreter " + printable(interpreter.substr(0, interpreter.find_first_of(" \t"))) +
+              " is missing",
+          "install it, or name another one in the first line"};
 }
 
 std::string find_program(const std::string& name, const Environment& environment) {

@@ -57,7 +57,9 @@ void fill_standard_descriptors();
 /// program, or if it is not executable.
 std::string find_program(const std::string& name, const Environment& environment);
 
-/// The error for a program that cannot be executed.
+/// The error for a program that cannot be found or executed.
 Error cannot_run(const std::string& name, int error_number);
+/// The same for a failed execve() of `file`, whose interpreter or dynamic loader may be missing.
+Error cannot_execute(const std::string& name, const std::string& file, int error_number);
 
 } // namespace shmemctl

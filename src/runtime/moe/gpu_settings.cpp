@@ -226,7 +226,8 @@ std::string GpuSettings::misfit(Direction direction, const Settings& given) cons
       !problem.empty())
     return problem;
   if (config.num_sms > 0 && *all.sms != config.num_sms)
-    return fmt::format("sms {} is not num-sms {}: leave one of them out", *all.sms, config.num_sms);
+    return fmt::format("sms {} is not --num-sms {}: leave one of them out", *all.sms,
+                       config.num_sms);
   if (is_internode())
     return has_chunks() ? out_of_range("chunk_rows", *all.chunk_rows, 1, max_chunk_rows()) : "";
   return direction == Direction::combine ? combine_invalid_reason(all)

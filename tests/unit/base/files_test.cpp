@@ -86,8 +86,9 @@ TEST(Input, RefusesFoldersMissingFilesAndLargeOnes) {
   const TemporaryFolder folder;
   const std::string file = folder.write("f", std::string(2000, 'x'));
   EXPECT_EQ(read_input(file, 2000).size(), 2000U);
-  EXPECT_NE(error_of([&] { read_input(file, 1999); }).message().find("larger than the limit"),
-            std::string::npos);
+  const Error too_large = error_of([&] { read_input(file, 1999); });
+  EXPECT_NE(too_large.message().find("larger than the limit"), std::string::npos);
+  EXPECT_EQ(too_large.fix(), "pass a smaller file");
   EXPECT_NE(error_of([&] { read_input(folder.path()); }).message().find("directory"),
             std::string::npos);
   EXPECT_EQ(error_of([&] { read_input(folder.path() + "/none"); }).code(), ExitCode::usage);

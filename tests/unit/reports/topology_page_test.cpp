@@ -1,5 +1,6 @@
 // Nodes as pictures.
 #include <algorithm>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <map>
 #include <set>
@@ -131,6 +132,27 @@ TEST(Topology, HotNicsAreThoseOfTheirHostWhicheverReportNamesThem) {
   EXPECT_EQ(red_nics(page_model({reports, {}})),
             (std::map<std::string, std::set<std::string>>{{"n1, n3: GPUs and NICs", {}},
                                                           {"n2: GPUs and NICs", {"mlx5_1"}}}));
+}
+
+TEST(Topology, NodesThatAreLeftOutAreCounted) {
+  std::vector<LoadedReport> reports;
+  const auto add_node = [&reports] {
+    LoadedReport loaded = run_of(fmt::format("2026-11-21T03:33:{:02}Z", reports.size()), 1, "topo");
+    loaded.report.hosts = json::array({{{"name", fmt::format("n{}", reports.size())}}});
+    loaded.report.topology = sample_topology();
+    loaded.report.mapping = sample_report().mapping;
+    loaded.report.mapping["load_factor"] = 1 + static_cast<double>(reports.size());
+    reports.push_back(std::move(loaded));
+  };
+  const auto says = [&reports](const std::string& words) {
+    return find_section(page_model({reports, {}}), "topology").dump().find(words) !=
+           std::string::npos;
+  };
+  while (reports.size() < 17)
+    add_node();
+  EXPECT_TRUE(says("1 more node differs from these and is left out."));
+  add_node();
+  EXPECT_TRUE(says("2 more nodes differ from these and are left out."));
 }
 
 TEST(Topology, AMergedReportShowsEachNodeThatDiffers) {

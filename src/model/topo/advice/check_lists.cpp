@@ -77,16 +77,17 @@ private:
     if (!is_newer_than_known(settings().version))
       return;
     const std::string newest = to_string(representative_versions().back());
-    add("nvshmem-version-unknown", Severity::warning, "--nvshmem-version",
-        fmt::format(
-            "NVSHMEM {} is newer than any release whose rules are known: the result is that of "
-            "{}",
-            to_string(settings().version), newest),
+    const std::string release = "NVSHMEM " + to_string(settings().version);
+    const std::string& source = settings().version_source;
+    add("nvshmem-version-unknown", Severity::warning, release,
+        fmt::format("{}{} is newer than any release whose rules are known: the result is that of "
+                    "{}",
+                    release, source.empty() ? "" : " (" + printable(source) + ")", newest),
         "use a known release, such as --nvshmem-version " + newest);
   }
 
   void check_remote_transport() {
-    if (settings().libfabric_assumed)
+    if (settings().libfabric_assumed && transport() == NvshmemTransport::libfabric)
       add("mapping-empty", Severity::info, "NVSHMEM_REMOTE_TRANSPORT",
           "no transport is set, and ibrc, which NVSHMEM then takes, has no device on this node: "
           "the mapping is that of libfabric",
@@ -319,8 +320,8 @@ private:
                .unset("NVSHMEM_HCA_PE_MAPPING")
                .set("NVSHMEM_HCA_LIST", devices_of_all(node_, optimal_))},
           true);
-    else if (effective() && source_->is_pe_mapping && rows > 0 && pes > 0 && rows != pes &&
-             !repeats_well(rows, pes))
+    else if (effective() && source_->is_pe_mapping && pins() && rows > 0 && pes > 0 &&
+             rows != pes && !repeats_well(rows, pes))
       add("mapping-count", Severity::warning, source_->variable,
           rows < pes
               ? fmt::format("the counts of {} add up to {} for {} PEs on this node: if PEs are "
@@ -334,8 +335,7 @@ private:
 
   /// Whether pinned PEs begin again at the first device, and no other mapping would be better.
   bool repeats_well(std::size_t rows, std::size_t pes) const {
-    return pins() && pes % rows == 0 &&
-           at_least_as_good(score(node_, mapping_), score(node_, optimal_));
+    return pes % rows == 0 && at_least_as_good(score(node_, mapping_), score(node_, optimal_));
   }
 
   void check_empty_table() {

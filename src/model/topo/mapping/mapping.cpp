@@ -77,9 +77,9 @@ std::vector<int> assign_gpus(const Node& node, int pes, const std::vector<int>& 
   const auto gpu_count = static_cast<int>(node.gpus.size());
   for (int gpu : gpu_list)
     if (gpu < 0 || gpu >= gpu_count)
-      throw input_error("--gpus", "", "no GPU " + std::to_string(gpu),
+      throw input_error("list of GPUs", "", "no GPU " + std::to_string(gpu),
                         gpu_count == 0
-                            ? "omit --gpus: this node has no GPU"
+                            ? "omit the list: this node has no GPU"
                             : "pass indices of GPUs from 0 to " + std::to_string(gpu_count - 1));
   std::vector<int> available = gpu_list;
   if (available.empty())

@@ -33,6 +33,20 @@ World world_of(const Options& options) {
   return World::node;
 }
 
+/// The error for a value of an option, which names the flag, variable or file that set it.
+Error refused(const Options& options, const std::string& name, const std::string& cause,
+              const std::string& fix) {
+  const OptionValue& value = options.value(name);
+  switch (value.origin) {
+  case OptionOrigin::command_line:
+    return {ExitCode::usage, value.origin_name + " " + value.text, "", cause, fix};
+  case OptionOrigin::config_file:
+    return {ExitCode::usage, name + "=" + value.text, "", cause + ", in " + value.origin_name, fix};
+  default:
+    return {ExitCode::usage, value.origin_name + "=" + value.text, "", cause, fix};
+  }
+}
+
 std::vector<int> gpu_list(const Options& options, const Node& node) {
   std::vector<int> gpus;
   const std::string text = options.text("GPUS");
@@ -41,10 +55,12 @@ std::vector<int> gpu_list(const Options& options, const Node& node) {
   for (const std::string& part : split(text, ',')) {
     const std::optional<long long> gpu = parse_integer(trim(part));
     if (!gpu || *gpu < 0 || *gpu >= static_cast<long long>(node.gpus.size()))
-      throw Error(ExitCode::usage, "--gpus " + text, "",
-                  "\"" + part + "\" is not a GPU of this node, which has " +
-                      std::to_string(node.gpus.size()),
-                  "pass indices that shmemctl topo shows, such as 0,1, or omit --gpus");
+      throw refused(options, "GPUS",
+                    "\"" + part + "\" is not a GPU of this node, which has " +
+                        std::to_string(node.gpus.size()),
+                    node.gpus.empty()
+                        ? "leave it out"
+                        : "pass indices that shmemctl topo shows, such as 0,1, or leave it out");
     gpus.push_back(static_cast<int>(*gpu));
   }
   return gpus;
@@ -87,8 +103,8 @@ NvshmemSettings nvshmem_settings(const Options& options) {
   if (const std::string text = options.text("NVSHMEM_VERSION"); !text.empty()) {
     const std::optional<NvshmemVersion> version = parse_nvshmem_version(text);
     if (!version)
-      throw Error(ExitCode::usage, "--nvshmem-version " + text, "", "not a version",
-                  "pass a release of NVSHMEM, such as 3.4.5");
+      throw refused(options, "NVSHMEM_VERSION", "not a version",
+                    "pass a release of NVSHMEM, such as 3.4.5");
     settings.version = *version;
   }
   // If it is not set, NVSHMEM's default applies.

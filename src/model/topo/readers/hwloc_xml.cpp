@@ -452,11 +452,13 @@ public:
       for (Nic& nic : *group)
         tree_.node.nics.push_back(std::move(nic));
     if (left_out_ > 0)
-      tree_.node.remarks.push_back(fmt::format(
-          "{} virtual functions without a device of the operating system are left out", left_out_));
+      tree_.node.remarks.push_back(
+          fmt::format("{} without a device of the operating system {} left out",
+                      counted(left_out_, "virtual function"), left_out_ == 1 ? "is" : "are"));
     if (repeated_ > 0)
-      tree_.node.notes.push_back(
-          fmt::format("{} network devices with a name seen before are left out", repeated_));
+      tree_.node.notes.push_back(fmt::format("{} with a name seen before {} left out",
+                                             counted(repeated_, "network device"),
+                                             repeated_ == 1 ? "is" : "are"));
   }
 
 private:
@@ -546,8 +548,8 @@ private:
   std::vector<Nic> unnamed_; ///< not known to lack RDMA
   std::vector<Nic> others_;
   std::set<std::string> names_;
-  int left_out_ = 0;
-  int repeated_ = 0;
+  std::size_t left_out_ = 0;
+  std::size_t repeated_ = 0;
 };
 
 } // namespace

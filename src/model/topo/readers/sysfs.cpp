@@ -543,7 +543,7 @@ bool is_empty(const NumaNode& numa) {
 void add_memory_nodes(const Sysroot& sysroot, Node& node) {
   const std::map<int, std::string> gpu_memory = gpu_memory_nodes(sysroot);
   const std::map<int, int> packages = packages_of_cpus(sysroot);
-  int empty_nodes = 0;
+  std::size_t empty_nodes = 0;
   for (const std::string& name : sysroot.list(node_folder)) {
     const std::optional<int> number = numbered(name, "node");
     if (!number || name != "node" + std::to_string(*number))
@@ -565,8 +565,8 @@ void add_memory_nodes(const Sysroot& sysroot, Node& node) {
       node.numa_nodes.push_back(std::move(numa));
   }
   if (empty_nodes > 0)
-    node.remarks.push_back(std::to_string(empty_nodes) +
-                           " NUMA nodes without CPUs and memory are left out");
+    node.remarks.push_back(counted(empty_nodes, "NUMA node") + " without CPUs and memory " +
+                           (empty_nodes == 1 ? "is" : "are") + " left out");
   std::sort(node.numa_nodes.begin(), node.numa_nodes.end(),
             [](const NumaNode& a, const NumaNode& b) { return a.os_index < b.os_index; });
 }

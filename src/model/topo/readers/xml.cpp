@@ -154,7 +154,7 @@ void check_bytes(const std::string& text, const std::string& subject) {
   if (text.size() > max_input_bytes)
     throw input_error(subject, "",
                       "larger than the limit of " + std::to_string(max_input_bytes) + " bytes",
-                      fix_of_xml);
+                      "use the file of one node, as lstopo or NCCL writes it");
   if (const auto at = first_non_utf8(text))
     throw input_error(subject, position_of(text, *at), "invalid UTF-8", fix_of_xml);
   // expat takes `<` NUL for UTF-16 whatever encoding it was given.

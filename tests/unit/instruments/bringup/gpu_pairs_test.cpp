@@ -74,12 +74,12 @@ TEST(GpuPairs, DescribesAFailure) {
     return describe(kernel_failures(results_with(2, op, result), 1, 0).at(0), kernels_name);
   };
   EXPECT_EQ(words(kernel_check::put, {Result::wrong, 16385, 7, 0x0a, 0xa5}),
-            "put of 16385 bytes from PE 2 to PE 1 by gpu: at offset 7 expected 0a, found a5 (seen "
-            "by a kernel of PE 1)");
+            "put of 16385 bytes by PE 2 to PE 1, transport gpu: at offset 7 expected 0a, found a5 "
+            "(seen by a kernel of PE 1)");
   EXPECT_EQ(words(kernel_check::put_signal, {Result::nothing_arrived, 8, 0, 1, 0}),
-            "put-signal of 8 bytes from PE 2 to PE 1 by gpu (the signal did not arrive)");
+            "put-signal of 8 bytes by PE 2 to PE 1, transport gpu (the signal did not arrive)");
   EXPECT_EQ(words(kernel_check::fetch_add, {Result::wrong, 8, 0, 5, 0x12}),
-            "fetch-add of 8 bytes from PE 1 to PE 2 by gpu: at offset 0 expected "
+            "fetch-add of 8 bytes by PE 1 at PE 2, transport gpu: at offset 0 expected "
             "0000000000000005, found 0000000000000012 (seen by a kernel of PE 1)");
 }
 

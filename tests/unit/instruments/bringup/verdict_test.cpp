@@ -233,8 +233,11 @@ TEST(Failures, GarbageIsRefused) {
 
 TEST(Failures, DescriptionTellsEverything) {
   EXPECT_EQ(describe(failure_of(1, 3), "shm"),
-            "put of 4096 bytes from PE 1 to PE 3 by shm: at offset 17 expected 0a1b, found a5a5 "
-            "(nothing arrived)");
+            "put of 4096 bytes by PE 1 to PE 3, transport shm: at offset 17 expected 0a1b, found "
+            "a5a5 (nothing arrived)");
+  PairFailure get = failure_of(1, 3);
+  get.op = PairOp::get;
+  EXPECT_EQ(describe(get, "shm").find("get of 4096 bytes by PE 1 from PE 3, transport shm: "), 0U);
 }
 
 TEST(MergePhases, LongestTimeWins) {

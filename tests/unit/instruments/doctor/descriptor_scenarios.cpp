@@ -49,6 +49,12 @@ Scenarios descriptor_scenarios() {
                "apparmor"),
       of_pidfd("another file than was sent", step_with_error("read of the descriptor", 0), plain,
                warning, "not what the other process sent", "apparmor"),
+      of_pidfd("no memory to pass", step_with_error("memfd_create", ENOSYS), filtered, skipped,
+               "two children", ""),
+      of_pidfd("no child", step_with_error("fork", EAGAIN), yama, skipped, "two children",
+               "ulimit -u"),
+      of_pidfd("no descriptor left", step_with_error("pidfd_getfd", EMFILE), yama, skipped,
+               "two children", "ulimit -n"),
       {"pidfd-getfd", "of a copy", [](Machine&) {}, skipped, "", ""},
 
       {message,
@@ -71,9 +77,27 @@ Scenarios descriptor_scenarios() {
        "refused on the host",
        {},
        fail,
-       "recvmsg: ",
+       "recvmsg: the message has no descriptor",
        "ausearch",
        [plain] { return doctor::judge_descriptor_passing(step_with_error("recvmsg", 0), plain); }},
+      {message,
+       "refused to the sender",
+       {},
+       fail,
+       "sendmsg: Operation not permitted",
+       "ausearch",
+       [plain] {
+         return doctor::judge_descriptor_passing(step_with_error("sendmsg", EPERM), plain);
+       }},
+      {message,
+       "no socket pair",
+       {},
+       skipped,
+       "two children",
+       "ulimit -n",
+       [plain] {
+         return doctor::judge_descriptor_passing(step_with_error("socketpair", EMFILE), plain);
+       }},
       {message, "of a copy", [](Machine&) {}, skipped, "", ""},
   };
 }

@@ -116,6 +116,9 @@ Scenarios kernel_driver() {
 Scenarios cuda_driver() {
   doctor::CudaProbe lost;
   lost.problem = "cuInit did not return within 20000 ms";
+  doctor::CudaProbe missing;
+  missing.problem = "libcuda.so.1: cannot open shared object file: No such file or directory";
+  missing.library_unusable = true;
   return {
       cuda("same version", started(13000), pass, "cuDriverGetVersion says 13.0", ""),
       cuda("newer driver", started(13010), pass, "cuInit returned 0 (CUDA_SUCCESS)", ""),
@@ -140,6 +143,7 @@ Scenarios cuda_driver() {
       cuda("no device", not_started(100), fail, "CUDA_ERROR_NO_DEVICE", "--gpus all"),
       cuda("some other error", not_started(999), fail, "CUDA_ERROR_UNKNOWN", "dmesg"),
       cuda("no answer", lost, fail, "did not return within", "nvidia-smi"),
+      cuda("no library", missing, fail, "No such file", "install the libraries"),
       {"cuda-driver", "a copied tree", [](Machine& m) { m.node = healthy_node(); }, skipped, "",
        ""},
       {"cuda-driver", "no GPU", [](Machine& m) { m.node = node_without_gpus(); }, skipped, "", ""},

@@ -185,6 +185,12 @@ Scenarios efa_scenarios() {
                        "EnableStreamMemOPs: 1\nRegistryDwords: \"\"\n");
        },
        fail, "PeerMappingOverride is not set", "PeerMappingOverride=1"},
+      {id, "a driver that does not show its parameters",
+       [](Machine& m) {
+         efa("3.3.0", "5")(m);
+         m.files.remove("/proc/driver/nvidia/params");
+       },
+       skipped, "unknown: the NVIDIA driver does not show its parameters", ""},
       {id, "a plugin without GIN",
        [](Machine& m) {
          efa("3.3.0", "5")(m);

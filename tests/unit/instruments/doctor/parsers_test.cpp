@@ -149,6 +149,16 @@ TEST(CudaProbe, RoundTripsThroughThePipe) {
   EXPECT_EQ(back.peers, probe.peers);
 }
 
+TEST(CudaProbe, AMissingLibraryIsTold) {
+  CudaProbe probe;
+  probe.problem = "libcuda.so.1: cannot open shared object file";
+  probe.library_unusable = true;
+  const CudaProbe back = parse_cuda_probe(to_text(probe));
+  EXPECT_EQ(back.problem, probe.problem);
+  EXPECT_TRUE(back.library_unusable);
+  EXPECT_FALSE(parse_cuda_probe("library /x\n").library_unusable);
+}
+
 TEST(CudaProbe, ATruncatedReplyIsAProblem) {
   EXPECT_EQ(parse_cuda_probe("library /x\ndriver_version 13000\n").problem,
             "the CUDA driver did not respond");

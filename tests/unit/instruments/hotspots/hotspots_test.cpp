@@ -142,6 +142,22 @@ TEST_F(TwoTrees, APortWithoutCountersAtAll) {
             "missing: /sys/class/infiniband/mlx5_2/ports/1/counters and hw_counters");
 }
 
+TEST_F(TwoTrees, TheFixNamesAFolderThatThePortHas) {
+  Hotspots found;
+  for (const bool rdma : {true, false}) {
+    PortLoad load;
+    load.host = "node7";
+    load.device = rdma ? "mlx5_0" : "eth0";
+    load.netdev = rdma ? "ib0" : "eth0";
+    load.rdma = rdma;
+    found.loads.push_back(load);
+  }
+  const Findings findings = hotspot_findings(found, thresholds_);
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[0].fix.find("check the files under /sys/class/infiniband/mlx5_0;"), 0u);
+  EXPECT_EQ(findings[1].fix.find("check the files under /sys/class/net/eth0;"), 0u);
+}
+
 TEST_F(TwoTrees, TheReportsSectionFollowsTheSchemaAndReadsBack) {
   traffic({10 * GB, 400 * GB, 10 * GB, 11 * GB});
   before_.set("mlx5_0", "counters/link_downed", "0");

@@ -233,8 +233,25 @@ TEST(InspectRdmaResources, WhatIsRecordedIsReadAgain) {
   EXPECT_EQ(again.connections[1].device, "");
   for (const RdmaResource kind : {RdmaResource::queue_pair, RdmaResource::connection})
     EXPECT_EQ(rdma_text(kind, after), rdma_text(kind, before));
+  EXPECT_TRUE(after.skipped.empty());
+  EXPECT_TRUE(after.of(42).completion_queues_known && after.of(42).memory_regions_known);
   const TemporaryFolder empty;
   EXPECT_FALSE(read_rdma_resources(Sysroot(empty.path())).known);
+  EXPECT_TRUE(read_rdma_resources(Sysroot(empty.path())).skipped.empty());
+}
+
+TEST(InspectRdmaResources, AKindThatTheRecordingLacksIsNamed) {
+  const TemporaryFolder folder;
+  folder.write(rdma_record_path(RdmaResource::queue_pair).substr(1), "");
+  folder.write(rdma_record_path(RdmaResource::connection).substr(1), "");
+  const RdmaResources read = read_rdma_resources(Sysroot(folder.path()));
+  EXPECT_TRUE(read.known);
+  std::vector<std::string> names;
+  for (const Skipped& one : read.skipped)
+    names.push_back(one.what);
+  EXPECT_EQ(names, (std::vector<std::string>{"rdma resource cq", "rdma resource mr"}));
+  EXPECT_FALSE(read.of(42).completion_queues_known);
+  EXPECT_FALSE(read.of(42).memory_regions_known);
 }
 
 } // namespace

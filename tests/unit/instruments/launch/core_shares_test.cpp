@@ -46,10 +46,23 @@ TEST(CoreShares, CoresAreDividedEvenly) {
 TEST(CoreShares, APeIsBoundNearItsGpu) {
   const CoreShares shares = share_cores(layout_of(2, 4), cpus(0, 15), {1, 1, 0, 0});
   EXPECT_EQ(text_of(shares), "4-5,12-13 6-7,14-15 0-1,8-9 2-3,10-11 ");
-  EXPECT_EQ(shares.reason, "cores near its GPU");
+  EXPECT_EQ(shares.criteria, std::vector<std::string>(4, "cores near its GPU"));
   // Five GPUs on a node with four cores: one PE must use the other node.
   EXPECT_EQ(text_of(share_cores(layout_of(2, 4), cpus(0, 15), {0, 0, 0, 0, 0})),
             "0,8 1,9 2,10 3,11 4-7,12-15 ");
+}
+
+TEST(CoreShares, TheCriterionIsThatOfThePe) {
+  const CpuLayout layout = layout_of(2, 1);
+  const CoreShares full = share_cores(layout, cpus(0, 3), {0, 0});
+  EXPECT_EQ(full.criteria,
+            (std::vector<std::string>{"cores near its GPU", "no core near its GPU was free"}));
+  EXPECT_EQ(to_text(full, layout),
+            "PE 0 is bound to CPUs 0,2 of NUMA node 0 (cores near its GPU; run --pin none leaves "
+            "it free)\nPE 1 is bound to CPUs 1,3 of NUMA node 1 (no core near its GPU was free; "
+            "run --pin none leaves it free)\n");
+  EXPECT_EQ(share_cores(layout, cpus(0, 3), {-1, 1}).criteria,
+            (std::vector<std::string>{"cores", "cores near its GPU"}));
 }
 
 TEST(CoreShares, MorePesThanCoresAreNotBound) {

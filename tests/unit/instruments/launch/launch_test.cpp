@@ -183,7 +183,7 @@ TEST(Launch, AnUnexecutableProgramIsAUsageError) {
       launch_here(request);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
-      return error.message();
+      return error.message() + "; " + error.fix();
     }
     return std::string("no error");
   };
@@ -194,10 +194,20 @@ TEST(Launch, AnUnexecutableProgramIsAUsageError) {
   const std::string script = folder.path() + "/script";
   std::ofstream(script) << "#!/no/such/interpreter\n";
   ASSERT_EQ(::chmod(script.c_str(), 0755), 0);
-  EXPECT_NE(message(script).find("no such program"), std::string::npos);
+  EXPECT_EQ(message(script), script + ": cannot run: its interpreter /no/such/interpreter is "
+                                      "missing; install it, or name another one in the first line");
+  std::ofstream(script) << "#! /bin/sh\r\ntrue\r\n";
+  EXPECT_EQ(message(script), script +
+                                 ": cannot run: its first line ends with a carriage return; "
+                                 "write its lines with line feeds only: sed -i 's/\\r$//' " +
+                                 script);
   std::ofstream(folder.path() + "/text") << "not a program\n";
   ASSERT_EQ(::chmod((folder.path() + "/text").c_str(), 0755), 0);
-  EXPECT_NE(message(folder.path() + "/text").find("Exec format error"), std::string::npos);
+  EXPECT_NE(message(folder.path() + "/text").find("Exec format error; pass a program for this"),
+            std::string::npos);
+  request.environment["LARGE"] = std::string(std::size_t{1} << 20, 'x'); // a string has 128 KiB
+  EXPECT_NE(message("/bin/true").find("Argument list too long; pass fewer or shorter arguments"),
+            std::string::npos);
   EXPECT_TRUE(all_gone());
 }
 

@@ -294,6 +294,23 @@ TEST_F(Folder, ARunThatIsNotThereIsRefused) {
   expect_error(ExitCode::usage,
                {"m.json", "/results", "item 2 (counted from 0) of /runs, which has 2 items"},
                [&] { load_reports({path}); });
+  const Report good = merge_reports({node("a", 1, 1), node("b", 1, 2)});
+  const auto refused = [&](const char* list, const auto& add) {
+    Report bad = good;
+    add(bad);
+    const std::string file = write("bad.json", bad);
+    expect_error(ExitCode::usage, {"bad.json", list, "item 2"}, [&] { load_reports({file}); });
+  };
+  refused("/networks", [](Report& bad) {
+    bad.networks = {network_of("ibrc")};
+    bad.networks[0].run = 2;
+  });
+  refused("/processes", [](Report& bad) {
+    bad.processes = json::parse(R"([{"pid": 1, "skipped": [], "run": 2}])");
+  });
+  refused("/other_nodes", [](Report& bad) {
+    bad.other_nodes = json::parse(R"([{"nodes": [1], "left_out": "too long", "run": 2}])");
+  });
 }
 
 } // namespace

@@ -70,7 +70,7 @@ TEST(MoeGpuBackend, AnInvalidLaterPointIsDetectedWithoutMemory) {
            {[](Request& r) { r.hidden = "2048,14336"; }, 4, Direction::dispatch, "warps=8,stages=2",
             "warps times stages may be 7"},
            {[](Request& r) { r.num_sms = "8,24"; }, 4, Direction::dispatch, "sms=8",
-            "sms 8 is not num-sms 24"},
+            "sms 8 is not --num-sms 24"},
            {[](Request& r) { r.mode = "ll", r.top_k = "4,16"; }, 4, Direction::combine,
             "warps=14,stages=1,chunk_bytes=3072", "take warps=4,stages=1,chunk_bytes=3072"},
            {[](Request& r) { r.tokens = "64,20"; }, 2, Direction::dispatch, "chunk_rows=32",

@@ -70,6 +70,10 @@ TEST(MappingCount, UnderAndOver) {
       checked(node, with_pe_mapping(node, "mlx5_0:1:2,mlx5_1:1:2,mlx5_2:1:2,mlx5_3:1:2"));
   ASSERT_NE(find(over, "mapping-count"), nullptr);
   EXPECT_TRUE(contains(find(over, "mapping-count")->message, "add up to 8 for 4 PEs"));
+  // PEs that are not pinned choose among all devices by distance.
+  for (const char* list : {"mlx5_0:1:1,mlx5_1:1:1", "mlx5_0:1:2,mlx5_1:1:2,mlx5_2:1:2"})
+    EXPECT_EQ(find(checked(node, with_pe_mapping(node, list, false)), "mapping-count"), nullptr)
+        << list;
   const Findings exact = checked(node, with_pe_mapping(node, "mlx5_0,mlx5_1,mlx5_2,mlx5_3"));
   EXPECT_EQ(ids(exact), "");
 }
@@ -304,7 +308,10 @@ TEST(NvshmemVersionUnknown, AReleaseThatIsNewerThanTheRules) {
   request.nvshmem.version = {9, 9, 9};
   const Findings findings = checked(node, request);
   EXPECT_EQ(ids(findings), "nvshmem-version-unknown(warning)");
+  EXPECT_EQ(findings[0].subject, "NVSHMEM 9.9.9");
   EXPECT_TRUE(contains(findings[0].fix, "3.7.0")) << findings[0].fix;
+  request.nvshmem.version_source = "loaded by PID 4000";
+  EXPECT_TRUE(contains(checked(node, request)[0].message, "NVSHMEM 9.9.9 (loaded by PID 4000) is"));
 }
 
 TEST(MappingEmpty, UcxChoosesByItself) {

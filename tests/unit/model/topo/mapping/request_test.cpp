@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/error.h"
 #include "src/model/topo/advice/advice.h"
 
 namespace shmemctl {
@@ -53,6 +54,27 @@ TEST(MappingRequestOptions, LibfabricThatWasAssumedIsSaid) {
   ASSERT_EQ(said({}).size(), 1u);
   EXPECT_NE(said({})[0].find("NVSHMEM_REMOTE_TRANSPORT=libfabric"), std::string::npos);
   EXPECT_TRUE(said({{"SHMEMCTL_REMOTE_TRANSPORT", "libfabric"}}).empty());
+  EXPECT_TRUE(said({{"SHMEMCTL_IB_ENABLE_IBGDA", "1"}}).empty()) << "the mapping is IBGDA's";
+}
+
+TEST(MappingRequestOptions, ErrorsNameWhatSetTheValue) {
+  const auto message = [](const Options& options) {
+    Node node;
+    node.gpus.resize(2);
+    try {
+      mapping_request(options, node);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string("no error");
+  };
+  const std::string no_gpu = ": \"9\" is not a GPU of this node, which has 2";
+  EXPECT_EQ(message(Options(Environment(), {{"GPUS", "0,9"}})), "--gpus 0,9" + no_gpu);
+  EXPECT_EQ(message(Options(Environment{{"SHMEMCTL_GPUS", "0,9"}})), "SHMEMCTL_GPUS=0,9" + no_gpu);
+  EXPECT_EQ(message(Options(Environment(), {}, {{"GPUS", "0,9"}, {"GPUS@", "a.conf"}})),
+            "GPUS=0,9" + no_gpu + ", in a.conf");
+  EXPECT_EQ(message(Options(Environment{{"SHMEMCTL_NVSHMEM_VERSION", "new"}})),
+            "SHMEMCTL_NVSHMEM_VERSION=new: not a version");
 }
 
 } // namespace shmemctl

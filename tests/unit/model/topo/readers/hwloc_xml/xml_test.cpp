@@ -47,6 +47,16 @@ std::string encoded(std::uint32_t character) {
 
 } // namespace
 
+TEST(Xml, TheFixForAFileThatIsTooLargeIsAnotherFile) {
+  try {
+    parse_xml("<a>" + std::string(max_input_bytes, ' ') + "</a>", "x.xml");
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "x.xml: larger than the limit of 67108864 bytes");
+    EXPECT_EQ(error.fix(), "use the file of one node, as lstopo or NCCL writes it");
+  }
+}
+
 TEST(Xml, GivesATreeWithPositionsAttributesAndText) {
   const XmlElement root =
       parse_xml("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<a x=\"1\" y=\"&lt;&#65;\">\n"

@@ -305,7 +305,8 @@ TEST(CopiedTree, MemoryWithoutCpus) {
   EXPECT_EQ(node.numa_nodes[0].kind, NumaKind::cpu);
   EXPECT_EQ(node.numa_nodes[1].kind, NumaKind::other_memory);
   EXPECT_EQ(node.numa_nodes[2].kind, NumaKind::gpu_memory);
-  ASSERT_EQ(node.remarks.size(), 1U) << "the empty node is left out with a remark";
+  EXPECT_EQ(node.remarks,
+            std::vector<std::string>{"1 NUMA node without CPUs and memory is left out"});
 }
 
 } // namespace
