@@ -202,7 +202,7 @@ void build(CLI::App& app, Context& context) {
         add_version, add_completion, add_reference})
     add(app, context);
   // Set last, because new subcommands inherit the footer.
-  app.footer("shmemctl help SUBCOMMAND shows the options of one, with examples.");
+  app.footer("shmemctl help SUBCOMMAND shows the options of a subcommand, with examples.");
   accept_durations(app);
   set_help_groups(app);
 }
