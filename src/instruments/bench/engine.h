@@ -44,7 +44,9 @@ struct Sweep {
 /// Throws Error (usage) that names the legal range if the case does not support the sweep.
 std::vector<Point> points_of(const CaseInfo& info, const Sweep& sweep, int n_pes);
 /// Whether all PEs send and receive the same amount at every point, so that their NICs should, too.
-bool loads_alike(const std::vector<std::vector<Point>>& points);
+/// @param points of each case
+bool loads_alike(const std::vector<BenchCase>& cases,
+                 const std::vector<std::vector<Point>>& points);
 
 /// Called on every PE after each point, with all `rows` so far (only on PE 0; empty elsewhere).
 using PointDone = std::function<void(const std::vector<ResultRow>& rows)>;
