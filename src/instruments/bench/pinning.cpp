@@ -60,6 +60,7 @@ bool bound_to_one_core(const CpuSet& allowed, const CpuLayout& layout) {
   });
 }
 
+/// All PEs know the same states, so they throw the same error.
 void require_list(const std::vector<PinState>& states, const PinChoice& choice) {
   std::map<std::uint64_t, std::size_t> rank;
   for (std::size_t pe = 0; pe < states.size(); ++pe) {
@@ -68,12 +69,14 @@ void require_list(const std::vector<PinState>& states, const PinChoice& choice) 
       throw Error(ExitCode::usage, "--pin", "assign a CPU to each PE",
                   fmt::format("the list has {} CPUs, but the node of PE {} has at least {} PEs",
                               choice.cpus.size(), pe, local + 1),
-                  pin_fix);
+                  pin_fix)
+          .on_all_pes();
     if (!states[pe].allowed.contains(choice.cpus[local]))
       throw Error(ExitCode::usage, "--pin", "assign a CPU to each PE",
                   fmt::format("PE {} may not use CPU {}, only {}", pe, choice.cpus[local],
                               format_cpulist(states[pe].allowed)),
-                  pin_fix);
+                  pin_fix)
+          .on_all_pes();
   }
 }
 
