@@ -353,15 +353,18 @@ void UcxTransport::fail(UcxWorker::Lock& lock, const UcxPeer& peer, ucs_status_t
                         const char* step) {
   const int pe = peer.pe;
   Where where;
-  where.host = remotes_[static_cast<std::size_t>(pe)].host;
-  where.pe = pe;
+  where.host = host_name_;
+  where.pe = pe_;
   where.device = to_text(peer.lanes);
   {
     const UcxUnlocked unlocked(lock);
     health_.await_cause(pe);
   }
-  throw Error(ExitCode::unavailable, "ucx", step, api_->status_text(status),
-              "check the output of PE " + std::to_string(pe) + "; " + ucx_fix(status), where);
+  const std::string name = "PE " + std::to_string(pe);
+  const std::string& host = remotes_[static_cast<std::size_t>(pe)].host;
+  throw Error(ExitCode::unavailable, "ucx to " + name + " on " + host, step,
+              api_->status_text(status), "check the output of " + name + "; " + ucx_fix(status),
+              where);
 }
 
 void UcxTransport::finish(UcxWorker::Lock& lock, UcxWorker& worker, const UcxPeer& peer,
@@ -663,7 +666,7 @@ void UcxTransport::post(OrderedTurn& turn, const RemoteAddress& target,
 
 std::uint64_t UcxTransport::atomic(int context, const RemoteAddress& target,
                                    const AtomicRequest& request) {
-  OrderedTurn turn = begin(context, target.pe, "atomic operation on");
+  OrderedTurn turn = begin(context, target.pe, "perform an atomic operation");
   // In UCX 1.13 as compiled by Debian 12, these atomics ignore the operand over shared memory.
   const bool bits = request.op == AtomicOp::bit_and || request.op == AtomicOp::bit_or ||
                     request.op == AtomicOp::bit_xor;
@@ -679,7 +682,7 @@ void UcxTransport::post_atomic(int context, const RemoteAddress& target,
                                const AtomicRequest& request) {
   if (request.op == AtomicOp::fetch)
     return;
-  OrderedTurn turn = begin(context, target.pe, "atomic operation on");
+  OrderedTurn turn = begin(context, target.pe, "perform an atomic operation");
   post(turn, target, request);
 }
 
