@@ -16,7 +16,7 @@ struct DirectFunctions {
   decltype(&::mlx5dv_open_device) open_device = nullptr;
   decltype(&::mlx5dv_init_obj) init_obj = nullptr;
   decltype(&::mlx5dv_devx_umem_reg) umem_reg = nullptr;
-  decltype(&::mlx5dv_devx_umem_reg_ex) umem_reg_ex = nullptr; ///< nullptr before rdma-core 38
+  decltype(&::mlx5dv_devx_umem_reg_ex) umem_reg_ex = nullptr; ///< nullptr before rdma-core 35
   decltype(&::mlx5dv_devx_umem_dereg) umem_dereg = nullptr;
   decltype(&::mlx5dv_devx_alloc_uar) alloc_uar = nullptr;
   decltype(&::mlx5dv_devx_free_uar) free_uar = nullptr;
