@@ -67,8 +67,8 @@ void require_list(const std::vector<PinState>& states, const PinChoice& choice) 
     const std::size_t local = rank[states[pe].machine_id]++;
     if (local >= choice.cpus.size())
       throw Error(ExitCode::usage, "--pin", "assign a CPU to each PE",
-                  fmt::format("the list has {} CPUs, but the node of PE {} has at least {} PEs",
-                              choice.cpus.size(), pe, local + 1),
+                  fmt::format("the list has {}, but the node of PE {} has at least {} PEs",
+                              counted(choice.cpus.size(), "CPU"), pe, local + 1),
                   pin_fix)
           .on_all_pes();
     if (!states[pe].allowed.contains(choice.cpus[local]))
