@@ -340,7 +340,7 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
     climb(flags, session, runtime, rows);
   rows.end();
   session.step("gathering the NIC counters of all hosts");
-  const bool nics_wrong = nics.end(report, !flags.ladder && loads_alike(points));
+  const bool nics_wrong = nics.end(report, !flags.ladder && loads_alike(cases, points));
   session.show_nics();
   session.step("gathering the verdict");
   return session.conclude(any_failed(runtime, rows.all()) || nics_wrong ? ExitCode::finding

@@ -70,10 +70,12 @@ std::vector<FindingReference> bench_findings() {
       {"bench-above-limit", group, "warning, info",
        "Results exceed the limit of which they are reported as a share. It is a warning if the "
        "limit is a link's rate, which cannot be exceeded: the traffic took another path or the "
-       "rate is wrong. It is info if the limit was itself measured.",
-       "`link_fraction` is more than 1.02 for a link's rate, more than 1.05 for a measured limit.",
-       "Compare with the NIC's own counters: `shmemctl hotspots --during CMD`; for a measured "
-       "limit, measure longer on an idle machine (`-D 5`)."},
+       "rate is wrong. It is info if the limit was itself measured, or is the bandwidth of a GPU's "
+       "memory, which data in the GPU's cache can exceed.",
+       "`link_fraction` is more than 1.02 for a rate, more than 1.05 for a measured limit.",
+       "Compare with the NIC's own counters: `shmemctl hotspots --during CMD`, or with the links "
+       "that `nvidia-smi` reports; for a measured limit, measure longer on an idle machine "
+       "(`-D 5`); for GPU memory, pass sizes larger than the L2 cache."},
       {"bench-corrupt", group, "error",
        "A case left wrong data in memory; the message has the PE, the offset, and the expected and "
        "the found value.",

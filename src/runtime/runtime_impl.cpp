@@ -685,7 +685,8 @@ void Runtime::Impl::ask_reach(TransportEntry& entry) {
   entry.info = allgather_text(*bootstrap, entry.transport->local_info(), deadline());
   if (const auto reason = missing_somewhere(entry.info))
     entry.transport = std::make_unique<AbsentTransport>(
-        entry.transport->name(), *reason, "run the same build, with its libraries, on all hosts");
+        entry.transport->name(), *reason,
+        "run the same build on all hosts, and shmemctl doctor on that PE's host");
   const auto own = static_cast<std::size_t>(placement.pe);
   const PeerLocation me = place_of(own, entry.info[own]);
   for (std::size_t pe = 0; pe < count(); ++pe) {

@@ -6,9 +6,9 @@ namespace shmemctl::fabric {
 
 namespace {
 
-Error no_key(int pe, const std::string& what) {
-  return {ExitCode::unavailable, "memory of PE " + std::to_string(pe), "access", what,
-          "report this as a bug in shmemctl, with the command line"};
+Error no_key(int pe, const std::string& what,
+             const std::string& fix = "report this as a bug in shmemctl, with the command line") {
+  return {ExitCode::unavailable, "memory of PE " + std::to_string(pe), "access", what, fix};
 }
 
 } // namespace
@@ -55,7 +55,8 @@ void MemoryMap::set_keys(int region, const std::vector<std::string>& keys) {
       continue; // the PE is not a peer
     const auto key = from_bytes<PieceKey>(keys[pe]);
     if (!key || (key->size_bytes > 0 && key->by_endpoint.size() != endpoints_.size()))
-      throw no_key(static_cast<int>(pe), "it sent a malformed key");
+      throw no_key(static_cast<int>(pe), "it sent a malformed key",
+                   "run the same version of shmemctl on all hosts");
     if (key->offset_bytes == 0 && key->size_bytes > 0)
       after[pe].clear(); // the peer's region has moved
     if (key->size_bytes > 0)

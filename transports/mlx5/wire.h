@@ -14,7 +14,9 @@ namespace shmemctl::mlx5 {
 
 namespace wire_limits {
 inline constexpr std::size_t ports = 8;
-inline constexpr std::size_t qp_sets = 65;
+/// The most that options allow: 64 of ibgda for the host (IBGDA_NUM_RC_PER_PE), and as many for
+/// kernels that post.
+inline constexpr std::size_t qp_sets = 128;
 } // namespace wire_limits
 
 /// The data that decide whether a peer can be reached.

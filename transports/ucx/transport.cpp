@@ -353,15 +353,18 @@ void UcxTransport::fail(UcxWorker::Lock& lock, const UcxPeer& peer, ucs_status_t
                         const char* step) {
   const int pe = peer.pe;
   Where where;
-  where.host = remotes_[static_cast<std::size_t>(pe)].host;
-  where.pe = pe;
+  where.host = host_name_;
+  where.pe = pe_;
   where.device = to_text(peer.lanes);
   {
     const UcxUnlocked unlocked(lock);
     health_.await_cause(pe);
   }
-  throw Error(ExitCode::unavailable, "ucx", step, api_->status_text(status),
-              "check the output of PE " + std::to_string(pe) + "; " + ucx_fix(status), where);
+  const std::string name = "PE " + std::to_string(pe);
+  const std::string& host = remotes_[static_cast<std::size_t>(pe)].host;
+  throw Error(ExitCode::unavailable, "ucx to " + name + " on " + host, step,
+              api_->status_text(status), "check the output of " + name + "; " + ucx_fix(status),
+              where);
 }
 
 void UcxTransport::finish(UcxWorker::Lock& lock, UcxWorker& worker, const UcxPeer& peer,

@@ -11,10 +11,26 @@ namespace {
 
 constexpr double measured_tolerance = 0.05, rate_tolerance = 0.02;
 
-/// Whether the limit was measured: together with each sample, or once in the run.
-bool is_measured(const std::string& limit) {
-  return limit == reference_name || limit == direct_name ||
-         limit.find("measured") != std::string::npos;
+enum class LimitKind {
+  measured,   ///< together with each sample or earlier in the run
+  gpu_memory, ///< caches can exceed it
+  gpu_link,   ///< the node model's rate of links between GPUs, or to the host
+  wire        ///< the rate of NIC ports
+};
+
+/// By the names that bandwidth_limit.cpp and moe/links.cpp give limits.
+LimitKind kind_of(const std::string& limit) {
+  if (limit == reference_name || limit == direct_name ||
+      limit.find("measured") != std::string::npos)
+    return LimitKind::measured;
+  if (limit.starts_with("memory of "))
+    return LimitKind::gpu_memory;
+  return limit.find("by the model") != std::string::npos ? LimitKind::gpu_link : LimitKind::wire;
+}
+
+/// Whether nothing can exceed the limit, if it is right.
+bool is_rate(LimitKind kind) {
+  return kind == LimitKind::gpu_link || kind == LimitKind::wire;
 }
 
 std::string note_of(const std::string& limit) {
@@ -27,11 +43,37 @@ std::string note_of(const std::string& limit) {
     return "above its limit: the call without the proxy is timed along with it, and something else "
            "on "
            "the machine held it up";
-  if (is_measured(limit))
+  switch (kind_of(limit)) {
+  case LimitKind::measured:
     return "above its limit: that was measured once in the run, with other sizes and kernels";
+  case LimitKind::gpu_memory:
+    return "above its limit: the GPU's cache held part of the data, which its memory did not have "
+           "to move";
+  case LimitKind::gpu_link:
+    return "above its limit: no link exceeds its rate, so data took another way, or the node model "
+           "has another rate than the link";
+  case LimitKind::wire:
+    break;
+  }
   return "above its limit: no link exceeds its rate, so data took another way (a NIC in loopback, "
-         "a second port), or the node model has another rate than the link (a bond, a virtual "
-         "device); a GPU's memory is exceeded by data that stay in its cache";
+         "a "
+         "second port), or the node model has another rate than the link (a bond, a virtual "
+         "device)";
+}
+
+std::string fix_of(LimitKind kind) {
+  switch (kind) {
+  case LimitKind::measured:
+    return "measure longer (-D 5) on a machine that does nothing else";
+  case LimitKind::gpu_memory:
+    return "pass sizes larger than the GPU's L2 cache, such as --sizes 256M";
+  case LimitKind::gpu_link:
+    return "compare the rate with the links' own: nvidia-smi nvlink -s, or for PCIe nvidia-smi "
+           "--query-gpu=pcie.link.gen.max,pcie.link.width.max --format=csv";
+  case LimitKind::wire:
+    break;
+  }
+  return "compare with the NIC's own counters: shmemctl hotspots --during CMD";
 }
 
 std::string where(const ResultRow& row) {
@@ -50,7 +92,8 @@ std::string where(const ResultRow& row) {
 void note_above_limit(ResultRow& row) {
   if (!row.link_fraction || !row.limited_by)
     return;
-  const double tolerance = is_measured(*row.limited_by) ? measured_tolerance : rate_tolerance;
+  const double tolerance =
+      kind_of(*row.limited_by) == LimitKind::measured ? measured_tolerance : rate_tolerance;
   if (*row.link_fraction > 1 + tolerance)
     row.limit_note = note_of(*row.limited_by);
 }
@@ -59,27 +102,27 @@ std::optional<Finding> above_limit_finding(const std::string& subject,
                                            const std::vector<ResultRow>& rows) {
   const ResultRow* worst = nullptr;
   std::size_t above = 0, with_limit = 0;
-  bool of_rate = false;
+  LimitKind kind = LimitKind::measured; ///< of the worst
   for (const ResultRow& row : rows) {
     with_limit += row.link_fraction ? 1 : 0;
     if (row.limit_note.empty())
       continue;
     ++above;
-    const bool rate = !is_measured(*row.limited_by);
-    // An excess over a link's rate is more significant than one over a measurement.
-    if (!worst || (rate && !of_rate) ||
-        (rate == of_rate && *row.link_fraction > *worst->link_fraction))
+    const LimitKind of_row = kind_of(*row.limited_by);
+    // An excess over a link's rate is more significant than one over what is no strict bound.
+    if (!worst || (is_rate(of_row) && !is_rate(kind)) ||
+        (is_rate(of_row) == is_rate(kind) && *row.link_fraction > *worst->link_fraction)) {
       worst = &row;
-    of_rate = of_rate || rate;
+      kind = of_row;
+    }
   }
   if (!worst)
     return std::nullopt;
-  return Finding{"bench-above-limit", of_rate ? Severity::warning : Severity::info, subject,
+  return Finding{"bench-above-limit", is_rate(kind) ? Severity::warning : Severity::info, subject,
                  fmt::format("{} of {} rows with a limit are above it, most {}: {:.1f}% of {}; {}",
                              above, with_limit, where(*worst), *worst->link_fraction * 100,
                              *worst->limited_by, worst->limit_note),
-                 of_rate ? "for NICs, compare with their counters: shmemctl hotspots --during CMD"
-                         : "measure longer (-D 5) on a machine that does nothing else"};
+                 fix_of(kind)};
 }
 
 } // namespace shmemctl::bench

@@ -57,6 +57,8 @@ struct CaseInfo {
   std::vector<Traffic> traffics;
   bool bidirectional = false; ///< supports Direction::bi
   int min_pes = 2;
+  /// Whether PEs move different amounts with Traffic::collective, as the root of a broadcast does.
+  bool uneven = false;
   Initiator initiator = Initiator::host;
   LaunchRules launch = {}; ///< how kernels are launched; only used for Initiator::gpu
   /// Kinds of memory that the case's buffers may be in; the first is its default.

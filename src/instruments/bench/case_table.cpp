@@ -37,6 +37,7 @@ struct Peers {
   std::vector<Traffic> traffics;
   bool bidirectional = false;
   int min_pes = 2;
+  bool uneven = false;
 };
 
 /// A case for one initiator.
@@ -113,6 +114,9 @@ static std::vector<CaseRow> make_table() {
   const Peers pingpong{{Traffic::pair, Traffic::pairs}, false};
   const Peers everyone{{Traffic::collective}, false};
   const Peers everyone_or_one{{Traffic::collective}, false, 1};
+  // A root sends more than others, of an odd number of PEs the even ones send more blocks that are
+  // large, and a message from PE to PE leaves a node only at its last PE.
+  const Peers everyone_unevenly{{Traffic::collective}, false, 2, true};
   const Peers own_gpu{{Traffic::local}, true, 1};
   const Sizes unsized{false};
   const Sizes to_4K = up_to(4 * KiB), to_4M = up_to(4 * MiB), to_64M = up_to(64 * MiB);
@@ -291,7 +295,7 @@ static std::vector<CaseRow> make_table() {
         stream(MAKER(signal_pingpong_by_gpu), pingpong, unsized, pingpong_signal),
         kernel(MAKER(signal_pingpong_by_gpu), pingpong, unsized, thread, pingpong_signal)}},
       {"wait-forward", p2p, latency, "time per hop of a message that travels through all PEs", payload,
-       {kernel(MAKER(wait_forward_by_gpu), everyone, to_4M, caller, "PE 0 puts with a signal to PE 1; each PE waits for the signal and forwards the data to the next. The time of a round divided by the number of PEs is reported.", "on every PE")}},
+       {kernel(MAKER(wait_forward_by_gpu), everyone_unevenly, to_4M, caller, "PE 0 puts with a signal to PE 1; each PE waits for the signal and forwards the data to the next. The time of a round divided by the number of PEs is reported.", "on every PE")}},
 
       {"memcpy", reference, bandwidth, "bandwidth of memcpy into the peer's mapped memory: the reference for put", slots,
        {host(MAKER(memcpy_reference_by_host), any, to_4M, "Uses the slots and windows of put, without the runtime." + if_mapped)}},
@@ -359,9 +363,9 @@ static std::vector<CaseRow> make_table() {
         kernel(MAKER(sync_by_gpu), everyone_or_one, unsized, caller, "Back-to-back syncs by one caller (--scope) of each PE.", rounds_kernel)}},
 
       {"broadcast", collective, latency, "latency of a broadcast from PE 0", result,
-       {host(MAKER(broadcast_by_host), everyone, elements(1, MiB), on_host + of_message),
-        stream(MAKER(broadcast_by_gpu), everyone, elements(1, 8 * MiB), in_stream + of_message),
-        kernel(MAKER(broadcast_by_gpu), everyone, elements(1, 8 * MiB), block, in_kernel + of_message)}},
+       {host(MAKER(broadcast_by_host), everyone_unevenly, elements(1, MiB), on_host + of_message),
+        stream(MAKER(broadcast_by_gpu), everyone_unevenly, elements(1, 8 * MiB), in_stream + of_message),
+        kernel(MAKER(broadcast_by_gpu), everyone_unevenly, elements(1, 8 * MiB), block, in_kernel + of_message)}},
       {"fcollect", collective, latency, "latency of an fcollect: an all-gather of equal contributions", result,
        {host(MAKER(fcollect_by_host), everyone, elements(1, MiB), on_host + of_contribution),
         stream(MAKER(fcollect_by_gpu), everyone, elements(1, 8 * MiB), in_stream + of_contribution),
@@ -373,8 +377,8 @@ static std::vector<CaseRow> make_table() {
         stream(MAKER(alltoall_by_gpu), everyone, elements(1, 8 * MiB), in_stream + of_block),
         kernel(MAKER(alltoall_by_gpu), everyone, elements(1, 8 * MiB), block, in_kernel + of_block)}},
       {"alltoallv", collective, latency, "latency of an all-to-all exchange of blocks of different sizes", result,
-       {stream(MAKER(alltoallv_by_gpu), everyone, elements(1, 8 * MiB), in_stream + of_larger),
-        kernel(MAKER(alltoallv_by_gpu), everyone, elements(1, 8 * MiB), block, in_kernel + of_larger)}},
+       {stream(MAKER(alltoallv_by_gpu), everyone_unevenly, elements(1, 8 * MiB), in_stream + of_larger),
+        kernel(MAKER(alltoallv_by_gpu), everyone_unevenly, elements(1, 8 * MiB), block, in_kernel + of_larger)}},
       {"reduce", collective, latency, "latency of a sum all-reduce of 64-bit integers", result,
        {host(MAKER(reduce_by_host), everyone, elements(8, MiB), on_host + of_array + no_16_bit),
         stream(MAKER(reduce_by_gpu), everyone, elements(8, 8 * MiB), in_stream + of_array),
@@ -449,6 +453,7 @@ BenchCase case_of(const CaseRow& row, const Variant& variant) {
   info.traffics = variant.peers.traffics;
   info.bidirectional = variant.peers.bidirectional;
   info.min_pes = variant.peers.min_pes;
+  info.uneven = variant.peers.uneven;
   info.initiator = variant.initiator;
   info.launch = variant.launch;
   info.memories = variant.memories;

@@ -43,8 +43,10 @@ struct Sweep {
 };
 /// Throws Error (usage) that says what to pass instead if the case does not support the sweep.
 std::vector<Point> points_of(const CaseInfo& info, const Sweep& sweep, int n_pes);
-/// Whether every point is all-to-all traffic or a collective: taken to load all NICs alike.
-bool loads_alike(const std::vector<std::vector<Point>>& points);
+/// Whether all PEs send and receive the same amount at every point, so that their NICs should, too.
+/// @param points of each case
+bool loads_alike(const std::vector<BenchCase>& cases,
+                 const std::vector<std::vector<Point>>& points);
 
 /// Called on every PE after each point, with all `rows` so far (only on PE 0; empty elsewhere).
 using PointDone = std::function<void(const std::vector<ResultRow>& rows)>;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <sched.h>
 #include <unistd.h>
+#include <utility>
 
 #include "src/base/text.h"
 #include "src/instruments/bench/pinning.h"
@@ -17,6 +18,8 @@ namespace shmemctl::bench {
 namespace {
 
 constexpr double much_waited = 0.01, much_stolen = 0.01, much_beside = 0.10, much_faster = 1.05;
+/// Two hardware threads that are both busy share their core about equally.
+constexpr double share_of_sibling = 0.5;
 /// The difference of two readings of a tick counter is off by up to one tick in either direction.
 constexpr double random_ticks = 2;
 
@@ -41,35 +44,57 @@ void add_to(std::optional<std::uint64_t>& sum, const std::optional<std::uint64_t
     sum = sum.value_or(0) + grown(*before, *after);
 }
 
-/// What disturbed one PE, in words; "" if nothing did.
-std::string disturbance(const Interference& found) {
+/// What disturbed one PE.
+struct Disturbance {
+  std::string words; ///< "" if nothing did
+  /// About how much of the PE's work the disturbances that `words` names may have cost, as a share
+  /// of its time.
+  double share = 0;
+  std::uint64_t throttles = 0; ///< it is not known what these cost
+
+  /// Ranks PEs to find the one that was disturbed most.
+  bool is_worse_than(const Disturbance& other) const {
+    return std::pair(share, throttles) > std::pair(other.share, other.throttles);
+  }
+};
+
+Disturbance disturbance_of(const Interference& found) {
+  Disturbance result;
   std::vector<std::string> words;
   const auto share = [&](const std::optional<double>& time_s) {
     return time_s && found.wall_s > 0 ? std::min(*time_s / found.wall_s, 1.0) : 0;
   };
   const double noise = random_ticks * tick_s() / std::max(found.wall_s, 1e-9);
-  if (share(found.waited_s) > much_waited)
-    words.push_back(fmt::format("it waited {:.0f}% of the time for a core that others used",
-                                share(found.waited_s) * 100));
-  if (share(found.stolen_s) > much_stolen + noise)
-    words.push_back(fmt::format("the hypervisor took {:.0f}%", share(found.stolen_s) * 100));
-  if (share(found.sibling_s) > much_beside + noise)
-    words.push_back(fmt::format("the core's other hardware thread was busy for {:.0f}%",
-                                share(found.sibling_s) * 100));
+  const double waited = share(found.waited_s), stolen = share(found.stolen_s),
+               beside = share(found.sibling_s);
+  if (waited > much_waited) {
+    words.push_back(
+        fmt::format("it waited {:.0f}% of the time for a core that others used", waited * 100));
+    result.share += waited;
+  }
+  if (stolen > much_stolen + noise) {
+    words.push_back(fmt::format("the hypervisor took {:.0f}%", stolen * 100));
+    result.share += stolen;
+  }
+  if (beside > much_beside + noise) {
+    words.push_back(
+        fmt::format("the core's other hardware thread was busy for {:.0f}%", beside * 100));
+    result.share += beside * share_of_sibling;
+  }
   if (found.slowest_MHz && found.fastest_MHz &&
-      *found.fastest_MHz > much_faster * *found.slowest_MHz)
+      *found.fastest_MHz > much_faster * *found.slowest_MHz) {
     words.push_back(fmt::format("the clock moved between {:.0f} and {:.0f} MHz", *found.slowest_MHz,
                                 *found.fastest_MHz));
-  if (found.throttles.value_or(0) > 0)
+    result.share += 1 - *found.slowest_MHz / *found.fastest_MHz;
+  }
+  if (found.throttles.value_or(0) > 0) {
     words.push_back(fmt::format("the core was throttled {} times", *found.throttles));
+    result.throttles = *found.throttles;
+  }
   if (!words.empty() && found.switches.value_or(0) > 0)
     words.push_back(fmt::format("{} involuntary context switches", *found.switches));
-  return join(words, ", ");
-}
-
-/// The share of its time that a PE lost to other threads and the hypervisor.
-double badness(const Interference& found) {
-  return (found.waited_s.value_or(0) + found.stolen_s.value_or(0)) / std::max(found.wall_s, 1e-9);
+  result.words = join(words, ", ");
+  return result;
 }
 
 } // namespace
@@ -124,18 +149,23 @@ Usage InterferenceWatch::usage() const {
 
 bool hides_who_is_slow(const std::vector<Interference>& by_pe) {
   constexpr double much_lost = 0.1;
-  return std::any_of(by_pe.begin(), by_pe.end(),
-                     [](const Interference& found) { return badness(found) > much_lost; });
+  return std::any_of(by_pe.begin(), by_pe.end(), [](const Interference& found) {
+    return found.waited_s.value_or(0) + found.stolen_s.value_or(0) > much_lost * found.wall_s;
+  });
 }
 
 std::optional<Finding> interference_finding(const std::string& subject,
                                             const std::vector<Interference>& by_pe) {
   std::size_t disturbed = 0, worst = 0;
+  Disturbance most;
   for (std::size_t pe = 0; pe < by_pe.size(); ++pe) {
-    if (disturbance(by_pe[pe]).empty())
+    Disturbance disturbance = disturbance_of(by_pe[pe]);
+    if (disturbance.words.empty())
       continue;
-    if (disturbed == 0 || badness(by_pe[pe]) > badness(by_pe[worst]))
+    if (disturbed == 0 || disturbance.is_worse_than(most)) {
       worst = pe;
+      most = std::move(disturbance);
+    }
     ++disturbed;
   }
   if (disturbed == 0)
@@ -143,7 +173,7 @@ std::optional<Finding> interference_finding(const std::string& subject,
   std::string who = "PE " + std::to_string(worst);
   if (by_pe[worst].cpu >= 0)
     who += " on CPU " + std::to_string(by_pe[worst].cpu);
-  std::string message = who + ": " + disturbance(by_pe[worst]);
+  std::string message = who + ": " + most.words;
   if (disturbed > 1)
     message +=
         fmt::format("; {} more PE{} disturbed", disturbed - 1, disturbed == 2 ? " was" : "s were");

@@ -60,20 +60,23 @@ bool bound_to_one_core(const CpuSet& allowed, const CpuLayout& layout) {
   });
 }
 
+/// All PEs know the same states, so they throw the same error.
 void require_list(const std::vector<PinState>& states, const PinChoice& choice) {
   std::map<std::uint64_t, std::size_t> rank;
   for (std::size_t pe = 0; pe < states.size(); ++pe) {
     const std::size_t local = rank[states[pe].machine_id]++;
     if (local >= choice.cpus.size())
       throw Error(ExitCode::usage, "--pin", "assign a CPU to each PE",
-                  fmt::format("the list has {} CPUs, but the node of PE {} has at least {} PEs",
-                              choice.cpus.size(), pe, local + 1),
-                  pin_fix);
+                  fmt::format("the list has {}, but the node of PE {} has at least {} PEs",
+                              counted(choice.cpus.size(), "CPU"), pe, local + 1),
+                  pin_fix)
+          .on_all_pes();
     if (!states[pe].allowed.contains(choice.cpus[local]))
       throw Error(ExitCode::usage, "--pin", "assign a CPU to each PE",
                   fmt::format("PE {} may not use CPU {}, only {}", pe, choice.cpus[local],
                               format_cpulist(states[pe].allowed)),
-                  pin_fix);
+                  pin_fix)
+          .on_all_pes();
   }
 }
 

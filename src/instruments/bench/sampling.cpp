@@ -365,14 +365,15 @@ private:
   /// Enlarges the batch until samples are long enough. A single sample may be long only because it
   /// was interrupted, so others must confirm it.
   Group grow(Group group) {
-    for (int confirmed = 0; confirmed < samples_to_confirm;) {
+    for (int confirmed = 0;;) {
       const bool enlarged = enlarge(group);
+      if (!enlarged && confirmed == samples_to_confirm)
+        return group;
       const Group next = measure(1);
       if (enlarged || next.shortest_ns < group.shortest_ns)
         group = next;
       confirmed = enlarged ? 0 : confirmed + 1;
     }
-    return group;
   }
 
   /// Repeats samples until their times settle or the time for warm-up is over, because the first

@@ -218,13 +218,14 @@ std::vector<Point> points_of(const CaseInfo& info, const Sweep& sweep, int n_pes
   return points;
 }
 
-bool loads_alike(const std::vector<std::vector<Point>>& points) {
-  const auto alike = [](const Point& point) {
-    return point.traffic == Traffic::all_to_all || point.traffic == Traffic::collective;
-  };
-  return std::all_of(points.begin(), points.end(), [&](const std::vector<Point>& of_case) {
-    return std::all_of(of_case.begin(), of_case.end(), alike);
-  });
+bool loads_alike(const std::vector<BenchCase>& cases,
+                 const std::vector<std::vector<Point>>& points) {
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    for (const Point& point : points.at(i))
+      if (point.traffic != Traffic::all_to_all &&
+          (point.traffic != Traffic::collective || cases[i].info.uneven))
+        return false;
+  return true;
 }
 
 } // namespace shmemctl::bench

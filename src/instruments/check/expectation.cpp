@@ -313,6 +313,14 @@ private:
   std::string fix_;
 };
 
+/// The port's number on the card, by which mlxconfig names it: each port of a card is a PCI
+/// function of its own, with a port 1, unless one device has them all.
+int port_of_card(const ExpectedPort& port, const InventoryDevice& found) {
+  const std::string address = found.pci.value.value_or("");
+  const bool second = found.ports.size() < 2 && address.ends_with(".1");
+  return second ? 2 : port.number;
+}
+
 void compare_port(const ExpectedPort& expected, const InventoryDevice& found,
                   Differences& differences) {
   const auto port = std::find_if(found.ports.begin(), found.ports.end(), [&](const NicPort& each) {
@@ -334,8 +342,10 @@ void compare_port(const ExpectedPort& expected, const InventoryDevice& found,
   differences.text((name + "'s link layer").c_str(), expected.link_layer,
                    port->link_layer ? known(std::string(to_string(*port->link_layer)), "")
                                     : unknown<std::string>(port->link_layer.origin),
-                   "set the port's type: mlxconfig -d " + found.pci.value.value_or(found.subject) +
-                       " set LINK_TYPE_P1=1 (InfiniBand) or 2 (Ethernet)");
+                   fmt::format("set the port's type: mlxconfig -d {} set LINK_TYPE_P{}=1 "
+                               "(InfiniBand) or 2 (Ethernet)",
+                               found.pci.value.value_or(found.subject),
+                               port_of_card(expected, found)));
   differences.number(name + "'s rate", expected.rate_Gbps, port->rate_Gbps, " Gb/s", cable);
 }
 

@@ -151,9 +151,6 @@ double Measurement::batch_s(int partner, int window) const {
 
 void Measurement::send(int partner, Record& record) {
   stamp(effort_.max_window);
-  slow_ =
-      is_fault(options_, FaultKind::slow, runtime_.pe(), phase_name) ||
-      is_fault(options_, FaultKind::slow, runtime_.pe(), fmt::format("{}-{}", phase_name, partner));
   const auto transport = runtime_.transport_index_by_pe()[static_cast<std::size_t>(partner)];
   const bool over_tcp = transport >= 0 && runtime_.transports()[static_cast<std::size_t>(transport)]
                                                   .transport->connection(partner)

@@ -110,7 +110,6 @@ private:
   SymmetricBlock memory_;
   std::uint64_t slot_ = 0; ///< counts the parts of all rounds; stamps tell them apart
   bool faulted_ = false;   ///< FAULT has taken effect
-  bool slow_ = false;      ///< FAULT slows this PE towards its partner
   std::vector<CorruptPair> corrupt_;
   std::uint64_t verified_ = 0;
 };

@@ -90,6 +90,19 @@ TEST(Runtime, ATransportThatOnePeLacksIsNotUsed) {
     EXPECT_EQ(result.text, "PE 1 says: this build has no ibdevx: the headers of libof-nobody-dev "
                            "were missing; in use: shm");
   }
+  // Nobody may use it. The fix fits both a build without it and one that could not be opened.
+  job.body = [](Runtime& runtime) {
+    try {
+      runtime.transports()[0].transport->quiet(0);
+      runtime.transports()[0].transport->get(0, nullptr, {}, 8, true);
+    } catch (const Error& error) {
+      return error.fix();
+    }
+    return std::string("no error");
+  };
+  for (const PeResult& result : run_fork_job(job))
+    EXPECT_EQ(result.text,
+              "run the same build on all hosts, and shmemctl doctor on that PE's host");
 }
 
 // Also in a build without CUDA.

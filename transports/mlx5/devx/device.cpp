@@ -101,8 +101,7 @@ RegisteredQueue DirectDevice::register_queue(void* base, std::size_t size_bytes,
   if (dmabuf < 0) {
     memory = direct_->umem_reg(verbs_.context(), base, size_bytes, IBV_ACCESS_LOCAL_WRITE);
   } else if (!direct_->umem_reg_ex) {
-    fail("register a QP in GPU memory", "libmlx5 is of a version of rdma-core before 35",
-         "update rdma-core to 44 or later, or load nvidia_peermem");
+    errno = EOPNOTSUPP;
   } else {
     mlx5dv_devx_umem_in request{};
     request.size = size_bytes;
@@ -112,6 +111,11 @@ RegisteredQueue DirectDevice::register_queue(void* base, std::size_t size_bytes,
     request.dmabuf_fd = dmabuf;
     memory = direct_->umem_reg_ex(verbs_.context(), &request);
   }
+  // What libmlx5 answers to a request whose fields it does not know.
+  if (!memory && dmabuf >= 0 && errno == EOPNOTSUPP)
+    fail("register a QP in GPU memory",
+         "libmlx5 (rdma-core before 44) or the device's driver (Linux before 6.0) takes no dma-buf",
+         "update rdma-core and the driver, or load nvidia_peermem");
   if (!memory)
     fail("register the memory of a QP", std::strerror(errno), container_fix);
   return own_direct(memory, direct_->umem_dereg);

@@ -251,8 +251,11 @@ private:
     timings_.masked_at_last = backend_.masked();
     if (rank_.print_line)
       rank_.print_line(
-          fmt::format("PE {} has masked {}; {} dispatches and combines ran without it, {}",
-                      rank_.pe, list_of(timings_.masked_at_last), effort_.iterations,
+          fmt::format("PE {} has masked {}; {} dispatches and combines ran {}, {}", rank_.pe,
+                      list_of(timings_.masked_at_last), backend_.chained_pairs(effort_.iterations),
+                      timings_.masked_at_last.empty() ? fmt::format("after PE {} left", absent)
+                      : timings_.masked_at_last.size() == 1 ? "without it"
+                                                            : "without them",
                       !seen                    ? "not verified"
                       : timings_.wrong.empty() ? "verified"
                                                : "with wrong data"));

@@ -116,6 +116,14 @@ TEST_F(Engine, AColdStartDoesNotMakeBatchesTooSmall) {
   EXPECT_EQ(batch(), 256u);
 }
 
+TEST_F(Engine, BatchesAreLongEnoughForTheLastSampleThatCalibrates) {
+  // Two interrupted samples, then the confirming one.
+  run.script.cost_ns = [](std::uint64_t number) { return number < 2 ? 10 * ms : 100; };
+  run.effort.warmup = 1; // otherwise the warm-up enlarges them
+  measure();
+  EXPECT_EQ(batch(), 256u);
+}
+
 TEST_F(Engine, PercentilesOfAKnownSeries) {
   // 1000 samples: ten times each of 1000, 1010, ... 1990 us, shuffled.
   run.script.cost_ns = [](std::uint64_t number) {

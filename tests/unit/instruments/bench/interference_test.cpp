@@ -110,6 +110,35 @@ TEST(Interference, EachKindIsNamed) {
   named([](Usage& after) { after.throttles = 4; }, "throttled 4 times");
 }
 
+TEST(Interference, TheMostDisturbedPeIsNamedWhateverDisturbedIt) {
+  const auto disturbed = [](const auto& change) {
+    Interference found;
+    found.wall_s = 10;
+    change(found);
+    return found;
+  };
+  const Interference quiet = disturbed([](Interference&it) { it.waited_s = 0.09; }),
+                     waited = disturbed([](Interference&it) { it.waited_s = 0.2; });
+  for (const Interference& worse :
+       {disturbed([](Interference& it) { it.waited_s = 0.3; }),
+        disturbed([](Interference& it) { it.stolen_s = 1; }),
+        disturbed([](Interference& it) { it.sibling_s = 9; }),
+        disturbed([](Interference& it) { it.slowest_MHz = 1200, it.fastest_MHz = 2400; }),
+        disturbed([](Interference& it) { it.waited_s = 0.2, it.throttles = 7; })}) {
+    const auto finding = interference_finding("bench put", {quiet, waited, worse});
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->message.find("PE 2: "), 0u) << finding->message;
+    EXPECT_NE(finding->message.find("so was 1 more PE"), std::string::npos) << finding->message;
+  }
+  // Throttling alone, of which nothing is known but its number.
+  const auto throttled = [&](std::uint64_t times) {
+    return disturbed([&](Interference& it) { it.throttles = times; });
+  };
+  const auto finding = interference_finding("bench put", {throttled(3), throttled(40), quiet});
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->message.find("PE 1: the core was throttled 40"), 0u) << finding->message;
+}
+
 TEST(Interference, AFewTicksAreChance) {
   Quiet machine;
   machine.after.at_s = 0.1; // the tick that represents half of it may have been earlier

@@ -153,8 +153,14 @@ TEST(Pinning, BindsThisThreadAndLetsItGo) {
     EXPECT_EQ(pinning.rows()[0].by, "bench");
     EXPECT_EQ(pinning.rows()[0].cpus, last);
   }
-  expect_error(ExitCode::usage, {"CPU 16000"},
-               [&] { const Pinning pinning(job.runtime(), parse_pin_choice("16000")); });
+  expect_error(ExitCode::usage, {"CPU 16000"}, [&] {
+    try {
+      const Pinning pinning(job.runtime(), parse_pin_choice("16000"));
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.same_on_all_pes());
+      throw;
+    }
+  });
 }
 
 TEST(Pinning, PesOfAJobGetCoresOfTheirOwn) {
@@ -179,11 +185,16 @@ TEST(Pinning, AListThatIsTooShortEndsOnAllPes) {
   for (const PeResult& result :
        run_fork_job({.n_pes = 2, .body = [](Runtime& runtime) {
                        const std::string first = std::to_string(thread_affinity().first());
-                       const Pinning pinning(runtime, parse_pin_choice(first));
-                       return std::string();
+                       try {
+                         const Pinning pinning(runtime, parse_pin_choice(first));
+                       } catch (const Error& error) {
+                         if (error.same_on_all_pes())
+                           throw;
+                       }
+                       return std::string("no error of all PEs");
                      }})) {
     EXPECT_EQ(result.exit_code, 2) << result.text;
-    EXPECT_NE(result.text.find("list has 1 CPU"), std::string::npos) << result.text;
+    EXPECT_NE(result.text.find("list has 1 CPU, but"), std::string::npos) << result.text;
   }
 }
 

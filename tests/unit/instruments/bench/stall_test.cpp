@@ -169,6 +169,27 @@ TEST(AboveLimit, ALinksRateIsAWarningAndGoesFirst) {
       << finding->message;
 }
 
+TEST(AboveLimit, TheFixFitsTheKindOfLimit) {
+  const auto found = [](const std::vector<ResultRow>& rows) {
+    return above_limit_finding("bench put", rows).value_or(Finding{});
+  };
+  const ResultRow cached = row_at(
+      1.6, "memory of the GPU: 3350 GB/s by clock and width, half of it for payload that is read "
+           "and written");
+  EXPECT_NE(cached.limit_note.find("cache"), std::string::npos) << cached.limit_note;
+  EXPECT_EQ(found({cached}).severity, Severity::info);
+  EXPECT_NE(found({cached}).fix.find("--sizes"), std::string::npos);
+  const ResultRow link = row_at(1.2, "NVLink, 18 links of 25 GB/s: 450 GB/s by the model");
+  EXPECT_EQ(found({cached, link}).severity, Severity::warning);
+  EXPECT_NE(found({cached, link}).message.find("120.0% of NVLink"), std::string::npos);
+  EXPECT_NE(found({link}).fix.find("nvidia-smi nvlink"), std::string::npos);
+  const ResultRow measured = row_at(2, "430 GB/s measured (4 GPUs); NVLink, 18 links of 25 GB/s");
+  EXPECT_EQ(found({measured, cached}).severity, Severity::info);
+  EXPECT_NE(found({measured, cached}).fix.find("-D 5"), std::string::npos);
+  const ResultRow wire = row_at(1.3, "mlx5_0:1 on a, 400 Gb/s");
+  EXPECT_NE(found({measured, wire, link}).fix.find("hotspots"), std::string::npos);
+}
+
 TEST(AboveLimit, TheEnginesRowSaysIt) {
   test::OnePe job;
   test::ScriptedRun run;

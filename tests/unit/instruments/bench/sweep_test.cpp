@@ -197,5 +197,27 @@ TEST(Sweep, WhatTheCaseCannotDoNamesWhatItCan) {
   EXPECT_NE(text.find("pair, pairs"), std::string::npos) << text;
 }
 
+TEST(Sweep, NicsAreLoadedAlikeWhereEachPeMovesAsMuch) {
+  const auto alike = [](const std::vector<BenchCase>& all, const std::string& names,
+                        const Sweep& sweep) {
+    const std::vector<BenchCase> cases = choose_cases(all, {names});
+    std::vector<std::vector<Point>> points;
+    for (const BenchCase& bench_case : cases)
+      points.push_back(points_of(bench_case.info, sweep, 4));
+    return loads_alike(cases, points);
+  };
+  for (const std::vector<BenchCase>& cases : {host_cases(), gpu_cases(), stream_cases()}) {
+    for (const char* even : {"fcollect", "alltoall", "reduce", "reducescatter", "barrier"})
+      EXPECT_TRUE(alike(cases, even, {})) << even;
+    EXPECT_FALSE(alike(cases, "broadcast", {}));
+    EXPECT_FALSE(alike(cases, "put", {}));
+    Sweep sweep;
+    sweep.traffic = Traffic::all_to_all;
+    EXPECT_TRUE(alike(cases, "put", sweep));
+  }
+  EXPECT_FALSE(alike(gpu_cases(), "alltoallv", {}));
+  EXPECT_FALSE(alike(gpu_cases(), "wait-forward", {}));
+}
+
 } // namespace
 } // namespace shmemctl::bench

@@ -113,6 +113,30 @@ TEST(Expectation, AllThatDiffersOfADeviceIsOneError) {
     EXPECT_TRUE(testing::contains(finding.message, part)) << finding.message;
 }
 
+TEST(Expectation, TheFixNamesThePortOfTheCard) {
+  Node good = good_node();
+  Nic& card = good.nics[0];
+  const auto fix = [&] {
+    const std::string file = record_expectation(good, good_host());
+    Node node = good;
+    NicPort& port = node.nics[0].ports.back();
+    port.link_layer =
+        known(*port.link_layer == LinkLayer::ethernet ? LinkLayer::infiniband : LinkLayer::ethernet,
+              "test");
+    return only(compared(node, file)).fix;
+  };
+  const std::string address = to_string(good.pci[static_cast<std::size_t>(card.pci)].address);
+  EXPECT_TRUE(testing::contains(fix(), "-d " + address + " set LINK_TYPE_P1=1")) << fix();
+  // One device with both ports.
+  card.ports.push_back(card.ports[0]);
+  card.ports.back().number = 2;
+  EXPECT_TRUE(testing::contains(fix(), "-d " + address + " set LINK_TYPE_P2=1")) << fix();
+  // Each port is a function of its own, with a port 1.
+  card.ports.pop_back();
+  good.pci[static_cast<std::size_t>(card.pci)].address.function = 1;
+  EXPECT_TRUE(testing::contains(fix(), ".1 set LINK_TYPE_P2=1")) << fix();
+}
+
 TEST(Expectation, APortThatIsDownAndAFactThatCannotBeReadDoNotPass) {
   Node node = good_node();
   node.nics[0].ports[0].state = known(PortState::down, "test");

@@ -108,6 +108,18 @@ TEST(FabricMemory, ForgetsARegionOfAGpu) {
   });
 }
 
+TEST(FabricMemory, AMalformedKeyIsOfAnotherVersion) {
+  MemoryMap map(2);
+  map.use({});
+  try {
+    map.set_keys(0, {"", "no key"});
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "memory of PE 1: cannot access: it sent a malformed key");
+    EXPECT_EQ(error.fix(), "run the same version of shmemctl on all hosts");
+  }
+}
+
 TEST(FabricProfile, RequiredVariables) {
   const Profile& efa = *find_profile("efa");
   {

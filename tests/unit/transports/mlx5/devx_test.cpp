@@ -390,6 +390,31 @@ TEST(Mlx5Devx, GpuMemoryIsRegisteredByDmaBuf) {
   EXPECT_EQ(device.dma_buf.access & IBV_ACCESS_RELAXED_ORDERING, 0) << "signals stay behind data";
 }
 
+/// rdma-core has the function since 35, and dma-bufs in it since 44.
+TEST(Mlx5Devx, LibrariesThatTakeNoDmaBufOfAQueue) {
+  const auto why_not = [](bool has_function, int descriptor) {
+    FakeDevice device;
+    make_ethernet(device);
+    device.failing_call = "umem_reg";
+    device.has_umem_reg_ex = has_function;
+    const auto hca = open_fake(device);
+    alignas(4096) static std::byte memory[std::size_t{1} << 20];
+    QpOptions options;
+    options.memory = memory;
+    options.memory_bytes = sizeof memory;
+    options.memory_dmabuf_descriptor = descriptor;
+    return message_of([&] { hca->create_queue(options); });
+  };
+  for (const bool has_function : {true, false}) {
+    const std::string message = why_not(has_function, 3);
+    EXPECT_NE(message.find("cannot register a QP in GPU memory: libmlx5 (rdma-core before 44)"),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("update rdma-core"), std::string::npos) << message;
+  }
+  EXPECT_NE(why_not(true, -1).find("memory of a QP: Operation not permitted"), std::string::npos);
+}
+
 TEST(Mlx5Devx, TheErrorsOfAllRegistrationMethods) {
   const auto why_not = [](bool has_dma_bufs, const std::string& wanted) {
     FakeDevice device;

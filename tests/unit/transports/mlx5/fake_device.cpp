@@ -324,6 +324,11 @@ DirectLibraries FakeDevice::libraries() {
     memory.size_bytes = size;
     return &memory.umem;
   };
+  if (has_umem_reg_ex)
+    direct->umem_reg_ex = [](ibv_context*, mlx5dv_devx_umem_in*) -> mlx5dv_devx_umem* {
+      errno = EOPNOTSUPP;
+      return nullptr;
+    };
   direct->umem_dereg = [](mlx5dv_devx_umem*) {
     now().end("memory");
     return 0;

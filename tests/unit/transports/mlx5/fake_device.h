@@ -56,6 +56,8 @@ public:
   std::uint16_t failing_command = 0;
   std::string failing_call;
   bool has_dma_bufs = false; ///< its library has ibv_reg_dmabuf_mr
+  /// Its library has mlx5dv_devx_umem_reg_ex, which takes no dma-buf, as before rdma-core 44.
+  bool has_umem_reg_ex = false;
 
   // A record of its use.
   std::vector<std::uint16_t> commands;

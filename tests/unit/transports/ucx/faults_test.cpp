@@ -169,7 +169,8 @@ TEST(UcxFaults, KilledPeerIsDescribed) {
     if (const std::string reason = job.connected(); !reason.empty())
       GTEST_SKIP() << reason;
     job.world().kill(1);
-    job.expect_end(ExitCode::unavailable, {"ucx", "PE 1", "host1", "/", "output of PE 1"});
+    job.expect_end(ExitCode::unavailable,
+                   {"ucx to PE 1 on host1 (host host0, PE 0, ", "/", "output of PE 1"});
   }
 }
 
@@ -227,7 +228,8 @@ TEST(UcxFaults, PeerThatHasGoneBeforeTheFirstOperation) {
         else
           job.leave();
         job.tell(0, talk_now);
-        job.expect_end(ExitCode::unavailable, {"ucx", "PE 1", "host1", "output of PE 1"});
+        job.expect_end(ExitCode::unavailable,
+                       {"ucx to PE 1 on host1 (host host0, PE 0", "output of PE 1"});
       }
 }
 
@@ -241,7 +243,8 @@ TEST(UcxFaults, PeerThatIsKilledWhileOperationsWaitToBeSent) {
       job.tell(0, talk_now);
       job.await_silence();
       job.world().end(1);
-      job.expect_end(ExitCode::unavailable, {"ucx", "PE 1", "host1", "output of PE 1"});
+      job.expect_end(ExitCode::unavailable,
+                     {"ucx to PE 1 on host1 (host host0, PE 0", "output of PE 1"});
     }
 }
 

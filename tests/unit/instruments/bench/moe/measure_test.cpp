@@ -239,6 +239,40 @@ TEST(MoeMeasure, CallsWithoutAllRanksAreNotTheRoutings) {
   EXPECT_FALSE(measured_alone(backend, effort, Mode::low_latency).calls);
 }
 
+/// Masks these ranks when it is told that one has left.
+class LeftBackend : public CountedBackend {
+public:
+  explicit LeftBackend(std::vector<std::int32_t> masks) : masks_(std::move(masks)) {}
+  std::vector<std::int32_t> masked() override { return masks_; }
+
+private:
+  std::vector<std::int32_t> masks_;
+};
+
+TEST(MoeMeasure, TheLineAboutCallsWithoutARankFitsWhatHappened) {
+  const auto line_of = [](std::vector<std::int32_t> masks) {
+    LeftBackend backend(std::move(masks));
+    moe::Setup setup;
+    setup.mode = Mode::low_latency;
+    Effort effort = effort_of(4);
+    effort.absent = 1;
+    JobRank rank;
+    rank.barrier = [] {};
+    rank.gather = [](const std::string& text) { return std::vector{text}; };
+    std::string line;
+    rank.print_line = [&](const std::string& text) { line = text; };
+    measure(backend, setup, effort, rank);
+    return line;
+  };
+  EXPECT_EQ(line_of({1}),
+            "PE 0 has masked PE 1; 6 dispatches and combines ran without it, verified")
+      << "the backend chains two more pairs than requested";
+  EXPECT_EQ(line_of({1, 2}),
+            "PE 0 has masked PE 1, 2; 6 dispatches and combines ran without them, verified");
+  EXPECT_EQ(line_of({}),
+            "PE 0 has masked no PE; 6 dispatches and combines ran after PE 1 left, verified");
+}
+
 /// With all members that an item can have.
 Links some_links() {
   Links links;

@@ -146,6 +146,10 @@ TEST(Mlx5Devices, ConnectionsNamePortsAndQueues) {
   EXPECT_EQ(connection_over(fabric, Variant::ibgda,
                             {{"IBGDA_NUM_RC_PER_PE", "4"}, {"IBGDA_ENABLE_MULTI_PORT", "1"}}, both),
             "mlx5_1:2 -> mlx5_1:2 + mlx5_0:1 -> mlx5_0:1, 8 QPs, RoCE, signals by atomics");
+  // The most that the option allows, with as many for kernels.
+  EXPECT_EQ(connection_over(fabric, Variant::ibgda,
+                            {{"IBGDA_NUM_RC_PER_PE", "64"}, {"DEVICE_PATH", "ibgda"}}, {}),
+            "mlx5_0:1 -> mlx5_0:1, 128 QPs, RoCE, signals by atomics");
   run_mlx5(Variant::ibgda, [](TransportPe& me) {
     EXPECT_EQ(me.transport->connection(1 - me.pe),
               std::string("emulated-mlx5:1 -> emulated-mlx5:1, 2 QPs, emulated HCA over shm") +

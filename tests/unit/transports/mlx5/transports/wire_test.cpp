@@ -28,7 +28,7 @@ TEST(Mlx5Wire, ComesBackWhole) {
 
 TEST(Mlx5Wire, LimitsAreKept) {
   EXPECT_FALSE(is_read(Hello{"host", 0, {{"mlx5_0", 1}}}));
-  EXPECT_FALSE(is_read(Hello{"host", 66, {{"mlx5_0", 1}}}));
+  EXPECT_FALSE(is_read(Hello{"host", 129, {{"mlx5_0", 1}}}));
   EXPECT_FALSE(is_read(Hello{"host", 1, {}}));
   EXPECT_FALSE(is_read(Hello{"host", 1, std::vector<Hello::Port>(9)}));
   const Hello::Port long_name{std::string(rc::max_text_bytes + 10, 'd'), 1};
