@@ -64,7 +64,8 @@ def complaints(error):
     if "  " in whole.replace("\n    ", "\n"):
         wrong.append("two spaces in a row")
     option = OPTIONS.search(whole)
-    if option:
+    # Configuration files name options without the prefix.
+    if option and not error.cause.endswith(", in {origin_name}"):
         wrong.append(f"{option.group()} is no variable: name it with the prefix, SHMEMCTL_{option.group()}")
     private = PRIVATE.search(re.sub(r"\{[^}]*\}|`[^`]*`", "", whole))
     if private:
