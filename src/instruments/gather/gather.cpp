@@ -20,6 +20,7 @@
 #include "src/instruments/gather/recorded_files.h"
 #include "src/instruments/gather/recorder.h"
 #include "src/instruments/inspect/inspect.h"
+#include "src/instruments/inspect/rdma_resources.h"
 #include "src/instruments/libraries/libraries.h"
 #include "src/instruments/libraries/versions.h"
 #include "src/model/topo/readers/reader.h"
@@ -99,6 +100,7 @@ public:
     recorder_.record();
     if (sysroot_.live())
       recorder_.add(node_path, recorder_.text(node_text(node)));
+    record_rdma_resources();
     for (const auto& [name, value] : request_.environment)
       if (recorded_variable(name))
         results_.environment.emplace(name, recorder_.text(value));
@@ -122,6 +124,20 @@ public:
   }
 
 private:
+  /// What `inspect` gets from the kernel by netlink, and no file has.
+  void record_rdma_resources() {
+    using inspect::RdmaResource;
+    const inspect::RdmaResources resources = inspect::read_rdma_resources(sysroot_);
+    if (!resources.known)
+      return;
+    for (const RdmaResource kind : {RdmaResource::queue_pair, RdmaResource::completion_queue,
+                                    RdmaResource::memory_region, RdmaResource::connection})
+      if (std::find(resources.not_listed.begin(), resources.not_listed.end(), kind) ==
+          resources.not_listed.end())
+        recorder_.add(inspect::rdma_record_path(kind),
+                      recorder_.text(inspect::rdma_text(kind, resources)));
+  }
+
   static std::string node_text(const Node& node) {
     return json({{"schema", {{"name", report_schema_name}, {"version", report_schema_version}}},
                  {"topology", topology_json(node)}})

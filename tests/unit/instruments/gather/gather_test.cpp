@@ -114,6 +114,24 @@ TEST(Gather, TheTopologyIsTheSame) {
             topology_json(read_machine(Sysroot(machine.root()))));
 }
 
+/// As of a copy that has the kernel's lists: on a live machine they come by netlink.
+TEST(Gather, RdmaResourcesOfProcessesAreRecorded) {
+  fake::FakeMachine machine;
+  make_node(machine);
+  machine.write(
+      "/shmemctl/rdma/qp",
+      "link mlx5_0/1 lqpn 200 rqpn 300 type RC state RTS sq-psn 0 pid 4711 comm python3\n");
+  machine.write("/shmemctl/rdma/cm_id", "link mlx5_0/1 cm-idn 3 state CONNECT pid 4711 "
+                                        "src-addr 10.1.2.3:4711 dst-addr 10.1.2.4:80\n");
+  const Sysroot recorded = archived(machine.root(), false);
+  EXPECT_EQ(recorded.read("/shmemctl/rdma/qp"),
+            "link mlx5_0/1 lqpn 200 rqpn 300 type RC state RTS pid 4711\n");
+  const std::string connections = recorded.read("/shmemctl/rdma/cm_id").value_or("");
+  EXPECT_NE(connections.find("state CONNECT pid 4711 src-addr "), std::string::npos) << connections;
+  EXPECT_EQ(connections.find("10.1.2.3"), std::string::npos) << connections;
+  EXPECT_EQ(recorded.read("/shmemctl/rdma/mr"), std::nullopt) << "nobody listed them";
+}
+
 TEST(Gather, DoctorsChecksNeedNoFileThatTheListLacks) {
   for (const bool keep_names : {true, false}) {
     fake::FakeMachine machine;
