@@ -64,7 +64,7 @@ ReportDeadline::ReportDeadline(const Context& context)
                 [seconds = context.options().number("TIMEOUT")](const std::string& phase) {
                   print_error(Error(
                       ExitCode::deadline, "phase " + phase, "finish",
-                      fmt::format("timed out after {:g} s", seconds),
+                      fmt::format("timed out after {:g} s, the limit of the whole run", seconds),
                       "pass a longer --timeout SECONDS, or check what this phase is waiting for"));
                   std::_Exit(static_cast<int>(ExitCode::deadline));
                 }) {}
@@ -484,19 +484,20 @@ ExitCode write_page(const Context& context, const PageFlags& flags) {
 void add_html(CLI::App& report, Context& context) {
   CLI::App* command = report.add_subcommand(
       "html", "Convert reports to one HTML page: findings, topology, heat maps, charts, trends");
-  command->footer("The page is self-contained and fetches nothing. Of several reports of one "
-                  "command line\non the same hosts it shows the newest; the older ones, and those "
-                  "of the baseline, appear in\nthe trend of each row.\n"
-                  "Examples:\n"
-                  "  shmemctl report html runs/*.json -o page.html\n"
-                  "  shmemctl report html nights today.json --baseline nights -o page.html");
+  command->footer(
+      "The page is self-contained and fetches nothing. Of several reports of one "
+      "command line\non the same hosts it shows the newest; the older ones appear in the "
+      "trend of each row.\n"
+      "Examples:\n"
+      "  shmemctl report html runs/*.json -o page.html\n"
+      "  shmemctl report html nights today.json --baseline nights -o page.html");
   auto flags = std::make_shared<PageFlags>();
   command->add_option("files", flags->paths, "Reports, or folders of reports; - is stdin")
       ->required();
   command
       ->add_option("--baseline", flags->baseline,
-                   "Earlier reports, with which the page compares the others and begins its "
-                   "trends: a report, or a folder of reports")
+                   "Earlier reports to compare the others with: a report, or a folder of reports; "
+                   "trends have them only if they are among the files, too")
       ->type_name("FILE|DIR");
   command
       ->add_option("-o,--output", flags->output, "Write to this file, atomically (default: stdout)")

@@ -114,7 +114,7 @@ void Session::set_deadline(std::optional<double> seconds) {
 
 void Session::expire(const std::string& phase) {
   const Error error(ExitCode::deadline, phase, "finish",
-                    "timed out after " + seconds_text(deadline_s_),
+                    "timed out after " + seconds_text(deadline_s_) + ", the limit of the whole run",
                     "pass a longer --timeout SECONDS, or check what this phase is waiting for");
   end_if_writing_hangs(ExitCode::deadline);
   print_error(error);

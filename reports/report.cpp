@@ -727,7 +727,7 @@ Report read_report(const json& document) {
   return report;
 }
 
-/// The result of `read`, if the integers fit: the schema does not bound them.
+/// What `read` returns. Throws Error if an integer does not fit: the schema does not bound them.
 template <class Read>
 auto within_range(const std::string& subject, Read read) {
   try {

@@ -16,8 +16,8 @@ std::string launch_fill(const KernelLaunch& how, std::byte* area, std::size_t si
 std::string launch_check(const KernelLaunch& how, const std::byte* area, const PatternSlots& slots);
 /// Measures the smallest step of the GPU's timer, and stores it to control->step_ns.
 std::string launch_timer_step(const KernelLaunch& how);
-/// Begins and ends as measuring kernels do, with nothing in between: measures what begin and end
-/// add to every time.
+/// Begins and ends as measuring kernels do, with nothing in between: measures how much of each
+/// measured time is that of begin and end.
 std::string launch_empty(const KernelLaunch& how);
 
 } // namespace shmemctl::bench

@@ -27,7 +27,7 @@ inline __device__ __noinline__ void store_bytes(std::byte* at, std::size_t count
     at[i] = static_cast<std::byte>(value >> (8 * i));
 }
 
-/// Eight bytes of `source` at `offset`, which is before its end; padded with zeros.
+/// The eight bytes of `source` from `offset` (below `size_bytes`) on; those beyond it are zero.
 __device__ inline std::uint64_t load_eight(const void* source, std::size_t size_bytes,
                                            std::size_t offset) {
   const std::byte* const at = static_cast<const std::byte*>(source) + offset;

@@ -57,9 +57,10 @@ std::vector<OptionSpec> make_table() {
   constexpr bool in_nvshmem = true;
   const TransportChoices transports = transport_choices();
   return {
-      choice("COLOR", "auto", {"auto", "always", "never"},
-             "Whether text output has colors; auto: unless NO_COLOR is set, on a terminal (not "
-             "with TERM=dumb or CLICOLOR=0), or anywhere if CLICOLOR_FORCE or FORCE_COLOR is set."),
+      choice(
+          "COLOR", "auto", {"auto", "always", "never"},
+          "Whether text output has colors; auto: on a terminal (not with TERM=dumb or CLICOLOR=0), "
+          "and everywhere if CLICOLOR_FORCE or FORCE_COLOR is set, but never if NO_COLOR is."),
       number("TIMEOUT", "60", 1, 86400,
              "Seconds that any single wait may take in bringup, bench, moe and fabric; in other "
              "subcommands, seconds for the whole run besides the time that it is told to measure."),
@@ -100,8 +101,9 @@ std::vector<OptionSpec> make_table() {
        "number.",
        in_nvshmem},
       {"HCA_PREFIX", OptionType::text, "",
-       "Text that the names of HCAs for IBGDA and IBDEVX must contain (with a ^ before it: must "
-       "not); if unset, as in NVSHMEM: ^smi from 3.5.19 on, mlx5 before.",
+       "Text that the names of HCAs for IBGDA and IBDEVX must contain, or ^TEXT (3.5.19 and "
+       "newer), "
+       "which they must not; if unset, as in NVSHMEM: ^smi from 3.5.19 on, mlx5 before.",
        in_nvshmem},
       {"DISABLE_DATA_DIRECT", OptionType::boolean, "0",
        "Compute distances from the HCA's own PCI path, not from that of its data-direct function.",

@@ -1,5 +1,5 @@
 // Wire format: messages of fixed size, the immediate data of counted payloads, and the data that
-// PEs exchange to connect. Readers accept any bytes.
+// PEs exchange to connect. Readers may be given any bytes: they reject invalid ones.
 #pragma once
 
 #include <cstdint>

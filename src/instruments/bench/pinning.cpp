@@ -217,8 +217,9 @@ Findings pin_findings(const std::vector<PinState>& states, const std::vector<std
     findings.push_back({"bench-oversubscribed", Severity::warning, "host " + machine.host,
                         what + ": they wait for each other's time slices, and what is measured is "
                                "the scheduler",
-                        machine.pes > cpus ? "start at most " + counted(cpus, "PE") + " there"
-                                           : "bind each PE to a CPU of its own"});
+                        machine.pes > cpus
+                            ? "start at most " + counted(cpus, "PE") + " on this host"
+                            : "bind each PE to a CPU of its own"});
   }
   if (unpinned.empty())
     return findings;

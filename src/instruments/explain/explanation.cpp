@@ -295,7 +295,7 @@ void add_far_nics(const LogFacts& facts, const Node& node, Findings& findings) {
                         "pass the topology of the node that the log is of: --from FILE"});
 }
 
-/// Adds a finding if the UCX lanes of ranks to other processes use only TCP although the node has
+/// Adds a finding if all UCX lanes of a rank over network devices use TCP although its node has
 /// RDMA. For NCCL this is a message of the catalogue, because NCCL itself reports that it uses
 /// sockets.
 void add_tcp_fallbacks(const LogFacts& facts, const Node& node, Findings& findings) {

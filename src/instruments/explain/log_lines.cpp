@@ -71,8 +71,8 @@ std::string_view process_at(std::string_view text, bool bracket) {
   return bracket && text[end] == ']' ? process : std::string_view{};
 }
 
-/// Takes `[1,3]<stdout>:`, possibly behind a time, from the beginning of `text` and returns the
-/// rank.
+/// Removes `[1,3]<stdout>:` (job 1, rank 3), and a timestamp before it, from the beginning of
+/// `text`, and returns the rank.
 std::optional<int> take_mpirun_tag(std::string_view& text) {
   constexpr std::size_t near_bytes = 120;
   const std::string_view begin = text.substr(0, near_bytes);

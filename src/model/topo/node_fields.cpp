@@ -256,7 +256,7 @@ private:
     } else {
       // Every item needs its own fields: a list cannot be larger than the file.
       if (std::set<std::string>(words.begin(), words.end()).size() != words.size())
-        throw problem(find(key).origin, key, "has two items with the same name");
+        throw problem(find(key).origin, key, "lists an item twice");
       const FieldReader items(from_, subject_, "", find(key).origin);
       for (const std::string& name : words)
         items.get(key + "." + name, to.emplace_back());

@@ -191,8 +191,8 @@ constexpr const char* hex_digits = "0123456789abcdef";
 /// The text of the id is never part of the message, because it contains the secret.
 [[noreturn]] void refuse(const std::string& problem) {
   throw Error(ExitCode::usage, "unique id", "", problem,
-              "pass the id exactly as the creating PE, of the same version, printed it: "
-              "shmemctl-uid-1:<32 hex digits>:<address>[,<address>...]");
+              "run the same version of shmemctl on all PEs, and pass the id exactly as the PE that "
+              "created it printed it: shmemctl-uid-1:<32 hex digits>:<address>[,<address>...]");
 }
 
 std::string hex(const std::uint8_t* bytes, std::size_t count) {

@@ -163,6 +163,13 @@ ReportText waited(const std::string& attempted, const std::string& message) {
               raise_timeout()};
 }
 
+/// The wait is for another thread of this PE.
+ReportText waited_here(const std::string& attempted, const std::string& message) {
+  return {ExitCode::deadline, attempted, "timed out: " + message,
+          "check what this PE's kernels do: a thread of theirs may have ended too early, or " +
+              raise_timeout()};
+}
+
 ReportText describe_wait_report(const WaitReport& report) {
   switch (report.kind) {
   case WaitKind::fifo_room:
@@ -182,7 +189,9 @@ ReportText describe_wait_report(const WaitReport& report) {
     return {ExitCode::unavailable, "perform a request", "the proxy has failed",
             "check the first error of this PE"};
   case WaitKind::qp_publish_turn:
-    return waited("post to the QP", "a thread that posted earlier has not published its WQEs");
+    return waited_here("post to the QP", "another thread of this PE's kernels, which posts to the "
+                                         "same QP, has not published its WQEs or not rung the "
+                                         "doorbell");
   case WaitKind::qp_room:
     return waited("post to the QP",
                   fmt::format("the send queue has no room for WQE {}; those before {} are complete",

@@ -1,6 +1,6 @@
-// The links that a point's rows use, the bytes that they carry, and their limits. The traffic of
-// GPUs follows from the routing and from NVLink's own counters, that of NICs from the transports'
-// counters.
+// The links over which the rows of a point's tokens go, their bytes and limits. Those of GPU links
+// are computed from the routing, with what NVLink counted beside them; those of NICs were counted
+// by the transports.
 #pragma once
 
 #include <cstdint>

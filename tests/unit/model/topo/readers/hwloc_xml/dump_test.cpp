@@ -114,7 +114,7 @@ TEST(HwlocDump, RefusesFieldsThatDoNotFit) {
   const std::string gpu = "pci.0000:11:00.0.";
   const std::vector<std::array<std::string, 3>> cases = {
       {"pci", "0000:10:01.0 0000:12:00.0", "the field pci.0000:12:00.0.address is missing"},
-      {"pci", "0000:10:01.0 0000:10:01.0", "the field pci has two items with the same name"},
+      {"pci", "0000:10:01.0 0000:10:01.0", "the field pci lists an item twice"},
       {gpu + "parent", "7", "the bridge above 0000:11:00.0 does not come before it"},
       {gpu + "kind", "tunnel", "the field pci.0000:11:00.0.kind has the invalid value tunnel"},
       {gpu + "vendor", "65536", "the field pci.0000:11:00.0.vendor has the invalid value 65536"},
