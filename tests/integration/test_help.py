@@ -89,7 +89,7 @@ class Help(CliTest):
                     self.assertRegex(help_of(*path), r"(?m)^Examples?:")
 
     def test_the_programs_notes_are_not_those_of_its_subcommands(self):
-        notes = "shmemctl help SUBCOMMAND shows the options of one"
+        notes = "shmemctl help SUBCOMMAND shows the options of a subcommand"
         self.assertIn(notes, help_of())
         for path in self.paths:
             with self.subTest(path=path):

@@ -172,7 +172,7 @@ class Limits(unittest.TestCase):
                 self.assertRegex(error_lines(done.stderr)[0], "UCX.*: the limit of open files is 32, which leaves "
                                                               "room for [0-9]+ more")
                 self.assertNotRegex(done.stderr, "Fatal|signal 6|Aborted")
-                fix = re.search(r"(?m)^shmemctl: fix: raise the limit: (ulimit -n [0-9]+)$", done.stderr)
+                fix = re.search(r"(?m)^shmemctl: fix: raise the hard limit: (ulimit -n [0-9]+)$", done.stderr)
                 self.assertTrue(fix, done.stderr)
                 done = self.put_over_ucx(n_pes, fix.group(1))
                 self.assertEqual(done.returncode, 0, done.stderr)
