@@ -128,7 +128,8 @@ TEST(Interference, TheMostDisturbedPeIsNamedWhateverDisturbedIt) {
     const auto finding = interference_finding("bench put", {quiet, waited, worse});
     ASSERT_TRUE(finding);
     EXPECT_EQ(finding->message.find("PE 2: "), 0u) << finding->message;
-    EXPECT_NE(finding->message.find("so was 1 more PE"), std::string::npos) << finding->message;
+    EXPECT_NE(finding->message.find("1 more PE was disturbed"), std::string::npos)
+        << finding->message;
   }
   // Throttling alone, of which nothing is known but its number.
   const auto throttled = [&](std::uint64_t times) {
