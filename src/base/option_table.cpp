@@ -101,9 +101,8 @@ std::vector<OptionSpec> make_table() {
        "number.",
        in_nvshmem},
       {"HCA_PREFIX", OptionType::text, "",
-       "Text that the names of HCAs for IBGDA and IBDEVX must contain, or ^TEXT (3.5.19 and "
-       "newer), "
-       "which they must not; if unset, as in NVSHMEM: ^smi from 3.5.19 on, mlx5 before.",
+       "Text that the names of HCAs for IBGDA and IBDEVX must contain or, with a ^ before it "
+       "(3.5.19 and newer), must not; if unset, as in NVSHMEM: ^smi from 3.5.19 on, mlx5 before.",
        in_nvshmem},
       {"DISABLE_DATA_DIRECT", OptionType::boolean, "0",
        "Compute distances from the HCA's own PCI path, not from that of its data-direct function.",
