@@ -56,8 +56,7 @@ std::string note_of(const std::string& limit) {
     break;
   }
   return "above its limit: no link exceeds its rate, so data took another way (a NIC in loopback, "
-         "a "
-         "second port), or the node model has another rate than the link (a bond, a virtual "
+         "a second port), or the node model has another rate than the link (a bond, a virtual "
          "device)";
 }
 

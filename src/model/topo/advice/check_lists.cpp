@@ -324,11 +324,11 @@ private:
              rows != pes && !repeats_well(rows, pes))
       add("mapping-count", Severity::warning, source_->variable,
           rows < pes
-              ? fmt::format("the counts of {} add up to {} for {} PEs on this node: if PEs are "
-                            "pinned, PE {} begins again at the first device",
+              ? fmt::format("the counts of {} add up to {} for {} PEs on this node: PE {} begins "
+                            "again at the first device",
                             source_->variable, rows, pes, rows)
-              : fmt::format("the counts of {} add up to {} for {} PEs on this node: if PEs are "
-                            "pinned, the part beyond {} is not used",
+              : fmt::format("the counts of {} add up to {} for {} PEs on this node: the part "
+                            "beyond {} is not used",
                             source_->variable, rows, pes, pes),
           "make the counts add up to the PEs of a node", {}, true);
   }
